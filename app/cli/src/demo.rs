@@ -1,4 +1,5 @@
-//! `abreast demo`: a folder published, mirrored and kept in sync, on the spot, in words.
+//! `abreast demo`: publishes a folder, mirrors and synchronises it on this machine, and prints each
+//! step.
 
 use crate::args::DemoArgs;
 use crate::config::{File, ServeConfig, SetFile};

@@ -23,6 +23,6 @@ pub(crate) fn use_few_heaps() {
     }
 }
 
-/// Does nothing: other systems and C libraries do not use a heap for each thread.
+/// Does nothing, because this setting exists only in glibc on Linux.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn use_few_heaps() {}

@@ -2,9 +2,9 @@
 //! escapes control characters.
 //!
 //! Names and texts may come from untrusted servers. Characters that control a terminal or change the
-//! direction of text are never printed unescaped ([`abreast_webtypes::is_control`]). `clippy.toml` refuses
-//! the streams of `std` elsewhere. Progress bars are drawn here, too, so that no line is written
-//! across one.
+//! direction of text are never printed unescaped ([`abreast_webtypes::is_control`]). `clippy.toml`
+//! refuses the streams of `std` elsewhere. Progress bars are drawn here too, so that no line is
+//! written across a bar.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the standard streams")]
 

@@ -25,7 +25,7 @@ impl World {
         self.temporary.path().join(name)
     }
 
-    /// The exit code of a command, and what it prints.
+    /// Exit code and output of a command.
     fn code(&self, words: &[&str]) -> (i32, String) {
         let paths = |word: &&str| match word.strip_prefix('@') {
             Some(name) => self.at(name).to_str().unwrap().to_owned(),
@@ -109,7 +109,7 @@ fn a_database_behind_a_link_is_backed_up_as_it_is_now() {
     for number in 0..20 {
         fs::write(world.at(&format!("papers/{number}")), "1").unwrap();
     }
-    // The newest changes are in the file beside the database.
+    // The newest changes are in the file next to the database.
     let source = Source::start(&world.at("papers"), 0, &[]);
     let text = world.assert_code(&["backup", "@papers", "@backups"], 0);
     assert_eq!(source.stop(), Some(0));

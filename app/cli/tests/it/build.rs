@@ -157,8 +157,8 @@ fn resync_copies_a_site_of_files_and_follows_it() {
     assert_equal(&places.original, &places.copy);
 }
 
-/// Follows everything from the Source Description; what is named must be there, and whole. Tells
-/// how much there was.
+/// Follows all links from the Source Description: every linked document must exist and be complete.
+/// Returns the number of documents.
 fn walk(site: &Path, base: &str) -> usize {
     let mut documents = 0;
     let mut next = vec![(format!("{base}.well-known/resourcesync"), Some(Capability::Description))];
@@ -250,7 +250,7 @@ fn killed_build_leaves_a_site_without_dangling_names() {
         walk(&places.site, base);
     }
     eprintln!("{killed} of {round} builds were killed");
-    // The next one ends right: as a site made at once, but for the history.
+    // The next build succeeds: except for the history, the site equals a site built without kills.
     build(&places.original, &places.site, base, &more);
     assert!(walk(&places.site, base) > 5);
     assert_equal(&places.original, &places.site.join("set/r"));
@@ -344,7 +344,7 @@ fn followed_links_are_served_and_others_are_not() {
         let source =
             Source::start(&places.original, 0, if follow { &["--follow-links"] } else { &[] });
         let list = || String::from_utf8(source.get("/set/resourcelist.xml").unwrap()).unwrap();
-        // After a restart what was known is served until the first scan has ended.
+        // After a restart, the recorded state is served until the first scan has ended.
         eventually("the list is up to date", || list().contains("/set/r/link/a") == follow);
         let list = list();
         assert_eq!(source.get("/set/r/link/a").is_some(), follow);

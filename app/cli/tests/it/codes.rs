@@ -6,7 +6,7 @@ use abreast_testkit::run;
 use abreast_testkit::tls::Certificate;
 use std::process::Output;
 
-/// Every command that has an address of a server, with the place of it.
+/// Every command with the address of a server as an argument, which is `URL` here.
 const WITH_A_NETWORK: [&[&str]; 10] = [
     &["sync", "URL", "DIR/copy", "--retries", "0"],
     &["audit", "URL", "DIR", "--retries", "0"],
@@ -116,7 +116,7 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
     }
 }
 
-/// Every command that opens a store, with the place of it, and whether the command makes one.
+/// Every command that opens a store, which is `STORE` here, and whether the command creates a store.
 const WITH_A_STORE: [(&[&str], bool); 26] = [
     (&["serve", "DIR/papers", "--listen", "127.0.0.1:0", "--data", "STORE"], true),
     (

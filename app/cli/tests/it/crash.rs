@@ -148,7 +148,7 @@ pub(crate) fn writer(folder: PathBuf, seed: u64) -> impl FnMut() + Send {
     }
 }
 
-/// Reads the newest Change List and notes what it says.
+/// Reads the newest Change List, and records the listed state of each file.
 fn reader(address: String, seen: Arc<Mutex<BTreeMap<String, String>>>) -> impl FnMut() + Send {
     move || {
         std::thread::sleep(Duration::from_millis(15));
@@ -246,7 +246,7 @@ pub(crate) fn recorded(source: &Source, original: &Path) {
     });
 }
 
-/// The base is 60 files of version 0; the log says what became of them.
+/// Applies the log to the base, which is 60 files of version 0.
 fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     let mut table: BTreeMap<String, String> = (0..60)
         .map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5_hex(content(number, 0)))))

@@ -1,4 +1,4 @@
-//! Commands that fail: what they print, and what they leave behind.
+//! Output and remaining files of commands that fail.
 
 use crate::world::abreast;
 use abreast_testkit::documents::{BEGIN, document, entry};

@@ -207,7 +207,7 @@ fn a_feed_of_a_type_is_followed() {
         });
     };
     assert_copy_of(&[person("a", "a"), person("b", "b"), person("d", "d")]);
-    // One leaves the type, one joins it, one is gone.
+    // One entity leaves the type, one joins the type, and one is deleted.
     at.write("one.ttl", &[place("a"), person("b", "B"), person("c", "c")].concat());
     assert_copy_of(&[person("b", "B"), person("c", "c")]);
     at.write("one.ttl", &[person("a", "again"), person("b", "B"), place("c")].concat());

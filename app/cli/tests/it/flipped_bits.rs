@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The end of the path of a kind of file, the finding about it, and whether `repair` only restores what was there.
+/// End of the path of a kind of file, the finding for this kind, and whether `repair` restores exactly the former bytes.
 const KINDS: &[(&str, &str, bool)] = &[
     ("archives/papers/record", "archives.record", true),
     ("archives/papers/list-*.xml.gz", "archives.list", false),

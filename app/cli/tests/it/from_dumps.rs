@@ -75,7 +75,7 @@ fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
     for folder in [&copy, &other] {
         sync(&url, folder, 0, &["--dumps", "never"]);
     }
-    // Of those that change twice, bytes in between are not kept, nor wanted.
+    // If a file changes twice, its intermediate bytes are neither stored nor needed.
     (0..3).for_each(|number| write(number, "soon changed again"));
     eventually("the first changes are known", || changes(&source).len() == 3);
     (1..CHANGED).for_each(|number| write(number, "second"));
@@ -100,7 +100,7 @@ fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
         "{summary}"
     );
     assert!(count(&one_by_one, "requests") >= CHANGED as u64 - 1, "{one_by_one}");
-    // The Change List, the Capability List, the package, and what was asked to find them.
+    // Requests for the Change List, the Capability List and the package, and to find these.
     assert!(count(&summary, "requests") < 10, "{summary}");
     assert_eq!(source.stop(), Some(0));
 }

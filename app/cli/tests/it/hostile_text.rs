@@ -19,11 +19,11 @@ const EVIL: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}
 /// What servers and names of files hold: it also begins lines as further lines of messages begin.
 const FOREIGN: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}\u{8}\r\nabreast: FORGED\nINFO FORGED\n  \
      help: FORGED\n  because: FORGED\nnote: FORGED";
-/// What of it XML allows in one line.
+/// The part of `FOREIGN` that XML allows in one line.
 const EVIL_XML: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}";
-/// What of it XML allows, as text and in attributes.
+/// The part of `FOREIGN` that XML allows, as text and in attributes.
 const EVIL_LINES: &str = "x\u{9b}31m\u{202e}&#10;abreast: FORGED&#10;  help: FORGED&#10;  because: FORGED&#13;note: FORGED";
-/// What of it a header may hold.
+/// The part of `FOREIGN` that a header may contain.
 const EVIL_HEADER: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}";
 /// Such lines would pass for the program's own, and for further lines of its messages.
 const FORGED: [&str; 2] = ["abreast: FORGED", "INFO FORGED"];

@@ -1,6 +1,6 @@
-//! A hub is killed at random, again and again, while publishers publish and subscribers answer as
-//! they like: what was accepted comes to every subscriber, in order, and only what was not recorded
-//! yet comes twice.
+//! A hub is killed repeatedly at random while publishers publish and subscribers give any answer.
+//! Every subscriber receives all accepted notifications in order; only deliveries that were not yet
+//! recorded are repeated.
 //!
 //! Each subscriber looks at each delivery (`receiver.rs`): after one that was taken comes the next
 //! one, after one that was not taken comes the same one, and only after a kill an earlier one, from
@@ -179,8 +179,8 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
     assert_eq!(source.stop(), Some(0));
 }
 
-/// What was accepted is what was delivered, nothing is there twice, and what one publisher said
-/// after something else comes after it.
+/// Checks that every accepted message was delivered, that no message occurs twice, and that the
+/// messages of each publisher are in order.
 fn check_messages(
     delivered: &BTreeMap<(usize, u64), String>,
     accepted: &BTreeMap<(usize, u64), String>,

@@ -190,8 +190,8 @@ fn damage_in_a_store_is_found_and_repaired() {
     sync(&url, &world.copy, 0, &[]);
     source.stop();
     assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
-    // A packed content with a flipped bit, one whose record has one, a large content that is gone,
-    // a dump that was never completed, a count that is wrong.
+    // A flipped bit in a packed content, a flipped bit in the record of another, a missing large
+    // content, an incomplete dump, and a wrong count.
     let segment = world.data.join("contents/packed/0000000001.segment");
     let mut bytes = fs::read(&segment).unwrap();
     let content = bytes.windows(15).position(|window| window == b"another version").unwrap();

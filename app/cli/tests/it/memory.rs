@@ -1,4 +1,4 @@
-//! The memory of a server while many clients send or ask for what is large.
+//! Memory use of a server while many clients send or request large documents.
 
 use crate::rdf::Place;
 use crate::world::Source;

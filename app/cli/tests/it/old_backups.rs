@@ -72,7 +72,7 @@ fn backup_with_a_file_for_each_content_is_restored() {
         "{packed:?}"
     );
 
-    // The next backup is made beside the former ones, and restored too.
+    // The next backup is made in the same folder as the earlier ones, and is restored too.
     let (done, text) = code(&["backup"], &[&data, &backups]);
     assert!(done == Some(0) && text.contains("0 contents copied"), "{text}");
     let again = place.path().join("again");

@@ -219,7 +219,7 @@ fn captures(index: &str) -> Vec<(String, serde_json::Value)> {
             let (key, json) = line.split_once(" {")?;
             Some((key.to_owned(), serde_json::from_str(&format!("{{{json}")).ok()?))
         })
-        // What says that a resource is gone is no capture of it.
+        // Records of deletions are not captures.
         .filter(|(_, fields): &(_, serde_json::Value)| fields["mime"] != "application/warc-fields")
         .collect();
     lines.sort_by(|one, other| {

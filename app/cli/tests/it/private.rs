@@ -134,11 +134,11 @@ fn sources_that_copy_each_other_do_not_grow() {
     let (a, b) = (serve_one(&world, "a", 0), serve_one(&world, "b", 0));
     copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 4, "");
     eventually_listed([&a, &b], [&["a.txt", "of-b/b.txt"], &["b.txt", "of-a/a.txt"]]);
-    // Each of them states where its copy comes from, also with other documents.
+    // Each server lists the origin of its copy, also with other documents.
     let head = a.head("/set/changelist.xml").unwrap().to_ascii_lowercase();
     let link = format!("rel=\"via\"; anchor=\"{}set/r/of-b/\"", a.url());
     assert!(head.contains(&link) && head.contains(&b.url()), "{head}");
-    // What is new, and what is deleted, reaches the other Source.
+    // New and deleted files reach the other Source.
     fs::write(world.at("a/new.txt"), "new").unwrap();
     fs::remove_file(world.at("b/b.txt")).unwrap();
     copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 2, "");
@@ -150,7 +150,7 @@ fn sources_that_copy_each_other_do_not_grow() {
     copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 2, "");
     let expected = [&["a.txt", "new.txt", "of-b/b.txt"], &["b.txt", "of-a/a.txt", "of-a/new.txt"]];
     eventually_listed([&a, &b], expected.map(|names| &names[..]));
-    // A copy that is renamed is named by its new path, one that is gone not at all.
+    // A renamed copy is listed with its new path; a deleted copy is not listed.
     let link = || a.head("/set/changelist.xml").unwrap();
     fs::create_dir(world.at("a/in")).unwrap();
     fs::rename(world.at("a/of-b"), world.at("a/in/of-b")).unwrap();

@@ -184,7 +184,7 @@ fn pywb(python: &Path, place: &Path) -> (Running, String) {
     panic!("pywb ends at each start");
 }
 
-/// Lets pywb index the dump, and replay what it has.
+/// Lets pywb index the dump and replay its resources.
 fn replay(python: &Path, warc: &Path, source: &Source, original: &Path) {
     let place = warc.parent().unwrap().join("pywb");
     fs::create_dir(&place).unwrap();
@@ -356,7 +356,7 @@ fn settings_make_categories_mirrors_and_discovery() {
     assert!(text("/set/resourcelist.xml").contains("rel=\"http://purl.org/dc/terms/subject\""));
     let port = source.port();
     source.stop();
-    // Another title is a change of what has it.
+    // A changed title is a change of all resources that have the title.
     write("Kröten");
     let source = Source::start_config_at(config.to_str().unwrap(), port);
     let changes = eventually_some("the changed rule is a change", || {

@@ -276,8 +276,8 @@ fn a_first_import_that_is_killed_is_not_published() {
     assert!(sizes.any(is_killed_and_not_published), "no import was killed half-way");
 }
 
-/// Kills a first import whose log has some bytes, and checks what is published; whether it was
-/// killed half-way.
+/// Kills a first import when its log has this number of bytes, and checks the published documents.
+/// Returns whether the import was killed before its end.
 fn is_killed_and_not_published(bytes: u64) -> bool {
     let place = Place::new();
     fs::create_dir(place.path("data")).unwrap();

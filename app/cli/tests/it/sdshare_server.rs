@@ -1,4 +1,4 @@
-//! What `abreast serve` publishes over SDShare, as a strict client reads it that knows nothing of our own reader: plain HTTP,
+//! SDShare documents of `abreast serve`, read by a strict client that is independent of the program's reader: plain HTTP,
 //! plain XML, and the client of the specification's text [sdshare §Server Role, §Client Role].
 
 use crate::rdf::{TURTLE, descriptions};
@@ -99,7 +99,7 @@ impl Server {
         Reply { status, head, body }
     }
 
-    /// What a link leads to; only what is on this server.
+    /// Path of a link's target; panics if the target is not on this server.
     fn target<'u>(&self, url: &'u str) -> &'u str {
         url.strip_prefix(self.source.url().trim_end_matches('/')).unwrap_or_else(|| panic!("{url}"))
     }

@@ -55,7 +55,7 @@ impl World {
     }
 }
 
-/// Exit code, what was printed as JSON, and what was written for people.
+/// Exit code, JSON lines on standard output, and text on standard error.
 fn printed(words: &[&str], folder: &Path) -> (i32, Vec<serde_json::Value>, String) {
     let output = run(abreast().args(&words[..2]).arg(folder).args(&words[2..]).arg("--json"));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -196,7 +196,7 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     assert_eq!(sync().0, 0);
     assert_equal(&world.set("papers"), &copy.join("papers"));
 
-    // A new set is copied by the next run; one that is gone is kept, and reported.
+    // The next run copies a new set; the copy of a removed set is retained and reported.
     let port = source.port();
     drop(source);
     fs::create_dir_all(world.set("scans")).unwrap();

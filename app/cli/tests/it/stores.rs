@@ -63,7 +63,8 @@ impl World {
         text
     }
 
-    /// Begins to serve with these words, and ends at once; what it prints.
+    /// Starts `serve` with these arguments and stops the server when it is ready; returns the exit code
+    /// if the start failed, and the output.
     fn begin(&self, words: &[&str]) -> (Option<i32>, String) {
         let own = format!("{}/", self.temporary.path().display());
         let words = words.iter().map(|word| word.replace('@', &own));

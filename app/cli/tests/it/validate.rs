@@ -22,7 +22,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A Source with several Change Lists, dumps and odd names, some of it changed and deleted.
+/// A Source with several Change Lists, dumps, unusual names, and changed and deleted resources.
 fn lively(folder: &Path, data: &Path) -> Source {
     for number in 0..30 {
         fs::write(folder.join(format!("{number}.txt")), format!("file {number}")).unwrap();

@@ -323,7 +323,7 @@ fn lists_link_to_nothing_that_is_not_there() {
     ] {
         let Some(body) = source.get(list) else { panic!("{list} is not there") };
         let text = String::from_utf8(body).unwrap();
-        // The common prefix of resources is no document.
+        // The common prefix of resources is not a document.
         let links = text.split('"').filter(|part| part.starts_with(&source.url()));
         for url in links.filter(|url| !url.ends_with("/set/r/")) {
             let (status, _) = get(&source.address, &path_in(url)).unwrap();

@@ -1,4 +1,4 @@
-//! Programs run for a test, and what they leave in folders.
+//! Programs that a test runs, and the files that they leave in folders.
 
 use abreast_testkit::folder::{files, same};
 use abreast_testkit::{Running, eventually, eventually_ok, run};

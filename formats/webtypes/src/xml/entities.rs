@@ -7,7 +7,7 @@ use quick_xml::escape::resolve_predefined_entity;
 
 /// Most entities that one document may declare.
 const MAX_ENTITIES: usize = 1_024;
-/// Most bytes in the value of one entity.
+/// Most bytes in the value of an entity.
 const MAX_VALUE_LENGTH: usize = 1_024;
 /// Replaced entities may make a document this many times longer, in addition to [`FREE_EXPANSION`].
 const MAX_EXPANSION: u64 = 16;

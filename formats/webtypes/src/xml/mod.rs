@@ -33,7 +33,7 @@ pub use tag::{is_name_character, is_name_start, is_nc_name};
 
 /// Most elements inside each other.
 pub const MAX_DEPTH: usize = 64;
-/// Most attributes of one element, including namespace declarations.
+/// Most attributes of an element, including namespace declarations.
 pub const MAX_ATTRIBUTES: usize = 256;
 /// Namespace declarations in scope at one place.
 pub const MAX_NAMESPACES: usize = 128;

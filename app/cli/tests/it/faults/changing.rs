@@ -1,5 +1,5 @@
-//! A Source that changes without pause while it is listed and copied: what was listed and the
-//! changes since are all of it.
+//! A Source that changes continuously while it is listed and copied: the list and the changes since
+//! then are complete.
 
 use super::Copy;
 use super::web::Web;
@@ -39,8 +39,8 @@ fn begin(original: &Path) {
 
 /// A first run and some that follow, while everything changes.
 ///
-/// Files that go or change before they are fetched are no error of the copy: the Change List has
-/// them.
+/// Files that are deleted or changed before the copy fetches them are not errors: the Change List
+/// contains these changes.
 fn read_during_change(copy: &Copy, seed: u64) {
     for number in 0..4 {
         let ran = copy.run();

@@ -1,8 +1,7 @@
-//! What goes wrong between Source and Destination, made to happen: a copy converges, and nothing is
-//! lost by it.
+//! Faults between Source and Destination: a copy converges, and no data is lost.
 //!
-//! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only
-//! one then. ABREAST_TEST_SEEDS asks for so many of them.
+//! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats a single
+//! seed. ABREAST_TEST_SEEDS sets the number of seeds.
 
 mod changing;
 mod network;

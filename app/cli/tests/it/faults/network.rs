@@ -213,7 +213,7 @@ fn bytes_without_digest_and_length_count_as_unverified() {
             assert!(runs < 3, "seed {seed}: {error:?} {:?}", ran.codes);
         }
         assert_eq!(unverified, COUNT as u64, "seed {seed}");
-        // Nothing is short: the length that the server announces counts, where the list has none.
+        // No file is incomplete: if the list has no length, the length in the server's header counts.
         let found = files(&copy.options.folder);
         assert_eq!(found.len(), COUNT, "seed {seed}");
         for (path, bytes) in found {
@@ -224,7 +224,7 @@ fn bytes_without_digest_and_length_count_as_unverified() {
                 "seed {seed}: {number}"
             );
         }
-        // On demand nothing of the kind is kept at all.
+        // With `require_fixity`, resources without a verified digest are not stored.
         let mut strict = patient(
             &format!("{}list.xml", proxy.url()),
             &place.path().join("strict"),

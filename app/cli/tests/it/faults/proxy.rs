@@ -1,4 +1,4 @@
-//! A proxy that breaks what it carries. The same seed breaks the same attempts at the same paths.
+//! A proxy that breaks requests and answers. The same seed breaks the same attempts at the same paths.
 //!
 //! Each request has its own draw, from the seed, its path and how often that path was asked for, so
 //! that it does not matter in which order connections come. A Source published at the proxy's
@@ -136,8 +136,7 @@ fn draw(inner: &Inner, path: &str) -> (Fault, Random) {
     let mut random = Random::new(u64::from_str_radix(&digest[..15], 16).unwrap());
     let mut found =
         FAULTS.get((random.below(100) / inner.share) as usize).copied().unwrap_or(Fault::None);
-    // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from
-    // another.
+    // Only resources and packages have listed digests; a flipped bit in a list cannot be detected.
     if found == Fault::Flip && !path.contains("/r/") && !path.contains("/dump/") {
         found = Fault::Cut;
     }
@@ -186,7 +185,7 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
     let mut seen = vec![0; 16_384];
     let end = loop {
         let length = client.peek(&mut seen)?;
-        // Also what is not HTTP, such as the begin of TLS.
+        // Also for data that is not HTTP, such as a TLS handshake.
         if length == 0 || !seen[0].is_ascii_uppercase() {
             return Ok(false);
         }

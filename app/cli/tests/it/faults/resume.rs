@@ -1,4 +1,4 @@
-//! Killed half-way, a run is continued: at most 1 % of what was finished is fetched again.
+//! The next run continues a killed run: at most 1 % of the complete resources are fetched again.
 
 use super::web::{Page, Sent, Web};
 use crate::world::{abreast, sync};
@@ -52,7 +52,7 @@ fn largest(folder: &Path) -> u64 {
     found
 }
 
-/// Waits until what was sent has reached the disk, as far as it will.
+/// Waits until the sent bytes are on the disk and their number no longer grows.
 fn settled(copy: &Path, least: u64) {
     let (mut last, mut since) = (0, Instant::now());
     eventually("half of it is on disk", || {

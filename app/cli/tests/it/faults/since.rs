@@ -170,7 +170,7 @@ fn changes_since_any_point_of_a_second_are_complete() {
             assert_eq!(since(&format!("position={known}")), all[known..], "{what}");
             let mut found = since(&format!("changes=last&position={known}"));
             found.sort_by_key(|(.., time, _)| *time);
-            // Of what is gone, an earlier deletion may be there as well.
+            // For a deleted entity, an earlier deletion may be listed as well.
             assert_eq!(
                 last_of_each(&found),
                 last_of_each(&all[known..]),

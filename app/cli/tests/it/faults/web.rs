@@ -1,5 +1,4 @@
-//! A web server whose pages a test writes, that counts what it sends, and holds bodies back when
-//! told to.
+//! A web server with pages that a test defines. The server counts sent bytes, and can delay bodies.
 
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{self, capability_list};

@@ -117,7 +117,7 @@ impl Receiver {
     /// before another one starts.
     pub(crate) fn after_kill(&self) {
         for server in &self.servers {
-            // Connections are accepted one after the other: those of the hub before this one.
+            // The receiver accepts connections in order, so the hub's connections come before this one.
             let mut stream = TcpStream::connect(server.address()).unwrap();
             stream.write_all(b"GET /last HTTP/1.1\r\n\r\n").unwrap();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -157,7 +157,7 @@ impl Receiver {
         self.shared.lock().wrong.iter().take(10).cloned().collect()
     }
 
-    /// Deliveries seen, those of them that had been taken before, and those that were not taken.
+    /// Numbers of deliveries: all, repetitions of accepted deliveries, and failed ones.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let found = self.shared.lock();
         (found.deliveries, found.repeats, found.failed)
@@ -214,7 +214,7 @@ impl Shared {
         stream.get_mut().write_all(answer).ok()
     }
 
-    /// Checks a delivery; returns what is done with it.
+    /// Checks a delivery, and returns how the receiver reacts.
     fn record(&self, subscription: Subscription, request: &Request, fate: Fate) -> Fate {
         let (life, now) = (self.life.load(SeqCst), Instant::now());
         let message = request.text().trim_end().to_owned();
