@@ -7,52 +7,52 @@ use crate::report::rules as r;
 use abreast_core::Severity;
 use abreast_webtypes::{Timestamp, UNUSABLE};
 
-/// Why a package that is made on demand was not checked.
+/// Problem of a package that the server still makes on demand, so that it was not checked.
 pub(crate) const MAKING: &str = "still being made (202)";
 
-/// The problem of a document that ends too early.
+/// Problem of a document that ends too early.
 pub(crate) const NO_END: &str = "it cannot be read to its end";
 
-/// One document or package that was checked, or was meant to be.
+/// A document or package that was checked, or that should have been checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Document {
-    /// Its URL, or the path of a file.
+    /// URL of the document, or the path of a file.
     pub url: String,
-    /// The specification's name for it.
+    /// Name of this kind of document in its specification.
     pub name: String,
-    /// How it was found: `given`, `up`, `index`, `entry`, `contents`, `package`, `well-known` and
-    /// so on.
+    /// How the walk found the document: `given`, `up`, `index`, `entry`, `contents`, `package`,
+    /// `well-known` and others.
     pub found_by: &'static str,
-    /// The document that led to it, as an index into the list of documents.
+    /// Index of the document that links to this one, in the list of documents.
     pub parent: Option<usize>,
-    /// How far below the Source Description it is.
+    /// Number of levels below the Source Description.
     pub level: u32,
-    /// Whether it was read.
+    /// Whether the document was read.
     pub read: bool,
-    /// Why it was not read, or not all of it.
+    /// Why the document was not read, or only in part.
     pub problem: Option<String>,
     /// Whether it is a ResourceSync document, a package, a Sitemap or a feed.
     pub is_source: bool,
-    /// Entries it has.
+    /// Number of entries in the document.
     pub entries: u64,
-    /// Bytes, unpacked; those of the file for packages.
+    /// Size of the document in bytes, unpacked; for a package the size of the file.
     pub bytes: u64,
-    /// Milliseconds it took to fetch and read.
+    /// Milliseconds that fetching and reading took.
     pub millis: u64,
-    /// When its snapshot was begun.
+    /// Start time of the snapshot [rs-core §10.1].
     pub at: Option<Timestamp>,
-    /// When its snapshot was complete.
+    /// Time when the snapshot was complete.
     pub completed: Option<Timestamp>,
-    /// Changes since then.
+    /// Start of the period that the changes cover.
     pub from: Option<Timestamp>,
-    /// Changes until then.
+    /// End of the period that the changes cover.
     pub until: Option<Timestamp>,
-    /// Documents it points to, as indexes into the list of documents.
+    /// Documents that this one links to, as indexes into the list of documents.
     pub children: Vec<usize>,
-    /// What a feed or snapshot of SDShare states.
+    /// Facts about a feed or snapshot of SDShare.
     pub feed: Option<FeedFacts>,
-    /// What an Entry Point and its pages state, or another document of a change feed.
+    /// Facts about a change feed: its Entry Point with its pages, or another document.
     pub changes: Option<ChangeFeedFacts>,
 }
 
@@ -60,30 +60,30 @@ pub struct Document {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// How it was judged.
+    /// Mode that determined the severities of the findings.
     pub mode: Mode,
-    /// Everything that was checked, each above what it points to.
+    /// All checked documents; each precedes the documents that it links to.
     pub documents: Vec<Document>,
-    /// The findings, document by document in the same order, then by line.
+    /// Findings, sorted by document in the same order, then by line.
     pub findings: Vec<Finding>,
-    /// Resources that were fetched.
+    /// Number of resources that were fetched.
     pub sampled: u64,
-    /// The seed of the sample.
+    /// Seed that selected the sample; the same seed selects the same resources.
     pub seed: u64,
-    /// One in how many URIs was checked for being listed twice; 1 for all.
+    /// Share of URIs that were checked for duplicates: one in this many; 1 for all.
     pub unique_one_in: u64,
-    /// The limit that ended the walk, by the name of its option.
+    /// Limit that ended the walk, as the name of its option.
     pub limit: Option<&'static str>,
-    /// Whether it was stopped by the user.
+    /// Whether the user stopped the validation.
     pub cancelled: bool,
-    /// Why servers could not be asked, if any could not.
+    /// Why a server did not answer, if one did not.
     pub unreachable: Option<Unreachable>,
-    /// The places of a site that were tried and have nothing, each with the reason.
+    /// Well-known places of a site without a document, each with the reason.
     pub tried: Vec<(String, String)>,
 }
 
 impl Report {
-    /// How many faults there are of a severity, those not kept included.
+    /// Number of faults with a severity, including faults that are only counted.
     pub fn count(&self, severity: Severity) -> u64 {
         self.findings
             .iter()
@@ -92,33 +92,34 @@ impl Report {
             .sum()
     }
 
-    /// Documents that were read.
+    /// Number of documents that were read.
     pub fn read(&self) -> usize {
         self.documents.iter().filter(|document| document.read).count()
     }
 
-    /// Bytes of what was read.
+    /// Bytes of all documents that were read.
     pub fn bytes(&self) -> u64 {
         self.documents.iter().map(|document| document.bytes).sum()
     }
 
-    /// Entries of what was read.
+    /// Number of entries in all documents that were read.
     pub fn entries(&self) -> u64 {
         self.documents.iter().map(|document| document.entries).sum()
     }
 
-    /// Whether nothing at all could be read.
+    /// Whether no document could be read.
     pub fn saw_nothing(&self) -> bool {
         self.read() == 0
     }
 
-    /// Links that lead in a circle or up instead of down: no tree shows them.
+    /// Findings about links in a circle, or up instead of down; a tree cannot show these links.
     pub fn circles(&self) -> impl Iterator<Item = &Finding> {
         let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id];
         self.findings.iter().filter(move |found| rules.contains(&found.rule.id))
     }
 
-    /// States of each document that was read wholly the first entry that cannot be requested, if it has one.
+    /// Sets the problem of each document that was read completely to its first entry that cannot be
+    /// requested, if there is one.
     pub fn note_unusable(&mut self) {
         let is_unusable = |found: &&Finding| {
             found.rule.id == r::URI.id
@@ -131,7 +132,7 @@ impl Report {
         }
     }
 
-    /// Whether there is anything of ResourceSync or SDShare, a change feed, or a Sitemap.
+    /// Whether at least one document belongs to ResourceSync, SDShare, a change feed or a Sitemap.
     pub fn found_source(&self) -> bool {
         self.documents.iter().any(|document| document.is_source)
     }

@@ -2,82 +2,82 @@
 
 use abreast_webtypes::Timestamp;
 
-/// What an Entry Point and its pages state, or another document of a change feed.
+/// Facts about a change feed, from its Entry Point and pages, or from another document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeFeedFacts {
-    /// The specification that it follows: `emm-0.1`, `emm-1.0` or `iiif-1`.
+    /// Specification that the feed follows: `emm-0.1`, `emm-1.0` or `iiif-1`.
     pub profile: &'static str,
-    /// Its `summary`.
+    /// Title of the feed, from `summary`.
     pub title: String,
-    /// The Entry Point of a page; of an Entry Point, the one that has more.
+    /// For a page its Entry Point; for an Entry Point the collection that contains it.
     pub part_of: Option<String>,
-    /// Its `totalItems`.
+    /// Number of activities according to `totalItems`.
     pub total: Option<u64>,
-    /// Pages that were read.
+    /// Number of pages that were read.
     pub pages: u64,
-    /// `oldest first` or `newest first`, if times show it.
+    /// Order of activities, `oldest first` or `newest first`, if their times show the order.
     pub direction: Option<&'static str>,
-    /// The time of the newest activity.
+    /// Time of the newest activity in the feed.
     pub newest: Option<Timestamp>,
-    /// The types of activities on the page with the newest one, and how many there are.
+    /// Types of activities on the page with the newest one, each with the number of activities.
     pub kinds: Vec<(String, u64)>,
-    /// Links to the whole Entity Set.
+    /// Links for downloading the whole Entity Set.
     pub downloads: Vec<FullDownload>,
-    /// Hubs where it can be subscribed to.
+    /// Hubs that accept subscriptions to the feed.
     pub hubs: Vec<String>,
-    /// How Entity Patches are offered: `inline` or `linked`.
+    /// How the feed provides Entity Patches: `inline` or `linked`.
     pub patches: Option<&'static str>,
 }
 
-/// What a feed or snapshot of SDShare states of itself and its entries.
+/// Facts about a feed or snapshot of SDShare and its entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedFacts {
-    /// Its title.
+    /// Title of the feed or snapshot.
     pub title: String,
-    /// When it changed last; of a snapshot, the last change that it has.
+    /// Time of the last change to the feed; for a snapshot, of the last change that it contains.
     pub updated: Option<Timestamp>,
-    /// When the newest of its entries changed.
+    /// Time of the newest entry's change.
     pub newest: Option<Timestamp>,
-    /// Media types of what its entries link to, or of the snapshot.
+    /// Media types of the targets of the entries' links, or of the snapshot.
     pub formats: Vec<String>,
-    /// Pages that were read.
+    /// Number of pages that were read.
     pub pages: u64,
-    /// Hubs where it can be subscribed to.
+    /// Hubs that accept subscriptions to the feed.
     pub hubs: Vec<String>,
-    /// Bytes of the first file of a snapshot, as the server states.
+    /// Size in bytes of the first file of a snapshot, according to the server.
     pub size: Option<u64>,
 }
 
-/// A link to the whole Entity Set.
+/// A link for downloading the whole Entity Set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FullDownload {
-    /// Its URL.
+    /// URL of the whole Entity Set.
     pub url: String,
-    /// Its media type, if it is stated.
+    /// Media type of the download; empty if the link does not have one.
     pub media_type: String,
-    /// Up to when it has changes.
+    /// Time of the last change that the download contains.
     pub updated: Option<Timestamp>,
 }
 
-/// Why a server could not be asked: the first of these that occurred.
+/// Why a server did not answer. If there are several reasons, the first in this order is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// No secure connection can be made.
+    /// A secure connection cannot be established.
     Tls,
-    /// It wants other credentials.
+    /// The server requires other credentials.
     Auth,
     /// The network or the server failed temporarily.
     Network,
-    /// What was given is still being made, on demand.
+    /// The server still makes the given package or snapshot on demand.
     Making,
 }
 
 impl Unreachable {
-    /// `None`: the server answered.
+    /// Reason for an error; `None` if the server answered.
     pub(crate) fn of(error: &abreast_net::Error) -> Option<Self> {
         match error.status() {
             _ if error.kind() == abreast_net::ErrorKind::Tls => Some(Self::Tls),

@@ -4,28 +4,28 @@ use crate::report::rule::{Mode, Rule};
 use abreast_core::Severity;
 use abreast_webtypes::SyntaxError;
 
-/// One fault, or several of the same kind in one document.
+/// A fault in a document. Further faults of the same rule may be counted in the last finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Severity of the fault in the mode of the validation.
     pub severity: Severity,
-    /// The rule that is broken.
+    /// Rule that the document violates.
     pub rule: &'static Rule,
-    /// The document: a URL, or the path of a file; `!/name` behind it is a member of a package.
+    /// The document: a URL or the path of a file, followed by `!/name` for a member of a package.
     pub url: String,
-    /// The line, from 1; 0 when it is about the document as a whole.
+    /// Line of the fault, from 1; 0 if the fault concerns the whole document.
     pub line: u64,
-    /// The column in characters, from 1; 0 when unknown.
+    /// Column in characters, from 1; 0 if unknown.
     pub column: u64,
-    /// The message.
+    /// Description of the fault, without citation and help.
     pub message: String,
-    /// The way out: the rule's, unless this finding has another cause.
+    /// How to repair the fault: the help of the rule, unless this finding has another cause.
     pub help: &'static str,
-    /// How many more of the same rule were found in the document and not kept.
+    /// Number of further violations of the rule in the document that are only counted.
     pub more: u64,
 }
 
-/// Findings of one document, the first few of each rule.
+/// Findings of one document; only the first few of each rule are stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     url: String,
@@ -41,7 +41,7 @@ impl Findings {
         Self { url: url.to_owned(), mode, most_each: most_each.max(1), ..Self::default() }
     }
 
-    /// Notes a finding at a line and column; the message is made only when it is kept.
+    /// Adds a finding at a line and column. `message` is called only if the finding is stored.
     pub(crate) fn add<M: Into<String>>(
         &mut self,
         rule: &'static Rule,
@@ -73,14 +73,14 @@ impl Findings {
         });
     }
 
-    /// Notes findings whose messages are made.
+    /// Adds several findings with their messages.
     pub(crate) fn add_all(&mut self, faults: Vec<(&'static Rule, (u64, u64), String)>) {
         for (rule, place, message) in faults {
             self.add(rule, place, || message);
         }
     }
 
-    /// Notes a finding that occurred that many times, of which only the first has its place.
+    /// Adds a finding that occurred `count` times; only the first occurrence has a place.
     pub(crate) fn add_counted<M: Into<String>>(
         &mut self,
         rule: &'static Rule,
@@ -94,7 +94,8 @@ impl Findings {
         }
     }
 
-    /// Notes why copies refuse the document, at the error that is the reason if there is one.
+    /// Adds the reason why copies refuse the document. If a finding at the place of the error
+    /// exists, its message is extended instead.
     pub(crate) fn refuse(&mut self, rule: &'static Rule, error: &SyntaxError) {
         let place = (error.line(), error.column());
         let is_reason = |finding: &&mut Finding| {
@@ -116,19 +117,19 @@ impl Findings {
         }
     }
 
-    /// Takes over the findings of another document.
+    /// Appends the findings of another document.
     pub(crate) fn append(&mut self, other: Self) {
         self.list.extend(other.list);
     }
 
-    /// Gives the finding that was noted last another way out than its rule has.
+    /// Replaces the help of the last finding with a more specific one.
     pub(crate) fn with_help(&mut self, help: &'static str) {
         if let Some(last) = self.list.last_mut() {
             last.help = help;
         }
     }
 
-    /// The message of the first finding of a rule.
+    /// Message of the first finding of a rule.
     pub(crate) fn message_of(&self, rule: &Rule) -> Option<&str> {
         let found = self.list.iter().find(|finding| finding.rule.id == rule.id)?;
         Some(&found.message)

@@ -3,15 +3,15 @@
 use crate::report::rule::Mode;
 use std::time::Duration;
 
-/// The limit of documents, by the name of its option.
+/// Limit on documents, as the name of its option.
 pub(crate) const MAX_DOCUMENTS: &str = "--max-documents";
 
-/// How many of something.
+/// How many items to check: a number or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Up to that many; 0 for none.
+    /// At most this many items; 0 for none.
     Some(u64),
-    /// Every one.
+    /// All items, without a limit.
     All,
 }
 
@@ -19,7 +19,7 @@ impl Share {
     /// Reads `none`, `all` or a number.
     ///
     /// # Errors
-    /// The expected form.
+    /// The error is the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::Some(0)),
@@ -39,43 +39,43 @@ impl Share {
 /// Options of a validation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// URLs and paths of files.
+    /// URLs and paths of files where the validation starts.
     pub starts: Vec<String>,
-    /// How to judge.
+    /// Mode that determines the severities of findings.
     pub mode: Mode,
-    /// Continue to the documents that a document links to. Files lead nowhere.
+    /// Whether to follow links from a document to others. Links in files are never followed.
     pub walk: bool,
-    /// How far down: 0 is the Source Description, 1 the Capability Lists, 2 their documents, 3 the
-    /// lists of indexes.
+    /// Levels to follow links down: 0 is the Source Description, 1 the Capability Lists, 2 their
+    /// documents, 3 the lists of indexes.
     pub depth: u32,
-    /// Requests in flight to one host. Default 4.
+    /// Most concurrent requests to one host. Default 4.
     pub connections: usize,
-    /// Documents and packages. Default 10,000.
+    /// Most documents and packages to check. Default 10,000.
     pub max_documents: usize,
-    /// Bytes of documents, packages and resources together, unpacked. Default 16 GiB.
+    /// Most bytes of documents, packages and resources together, unpacked. Default 16 GiB.
     pub max_bytes: u64,
-    /// Time. Default an hour.
+    /// Time after which the validation stops. Default an hour.
     pub max_time: Duration,
-    /// Bytes of one document, unpacked. Default 512 MiB.
+    /// Most bytes of one document, unpacked. Default 512 MiB.
     pub max_document_bytes: u64,
-    /// Bytes of one package or resource; larger ones are left out. Default 256 MiB.
+    /// Most bytes of one package or resource; larger ones are not checked. Default 256 MiB.
     pub max_file_bytes: u64,
-    /// Packages of each dump. Default 2.
+    /// Packages of each dump to check. Default 2.
     pub packages: Share,
-    /// Resources fetched and compared with what the lists state. Default 40 of each set.
+    /// Resources of each set to fetch and compare with their entries. Default 40.
     pub sample: Share,
-    /// Which resources are sampled: the same number, the same ones.
+    /// Seed that selects the sampled resources; the same seed selects the same resources.
     pub seed: u64,
-    /// Findings kept of one rule in one document. Default 10.
+    /// Most findings of one rule in one document; further ones are counted only. Default 10.
     pub most_each: usize,
-    /// Hosts to check beside those of the starts: `host` or `host:port`.
+    /// Hosts to check in addition to the hosts of the starts: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
-    /// Limits and manners of the HTTP client.
+    /// Limits and request behavior of the HTTP client.
     pub net: abreast_net::Options,
 }
 
 impl Options {
-    /// The defaults.
+    /// Default options for these starts.
     pub fn new(starts: Vec<String>) -> Self {
         Self {
             starts,

@@ -1,4 +1,4 @@
-//! Rendering of a report: for terminals, for programs, as a page.
+//! Rendering of a report as text, JSON lines and HTML.
 
 use crate::report::document::{Document, MAKING, Report};
 use crate::report::finding::Finding;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// For a terminal: findings by document, then the sum.
+/// Text for a terminal: findings by document, then the summary.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     let mut last = None;
@@ -52,7 +52,7 @@ fn place(found: &Finding) -> String {
     }
 }
 
-/// One line, or two when it is incomplete.
+/// Counts in one line, then a line for each reason why the validation is incomplete.
 fn summary(report: &Report) -> String {
     let mut out = String::new();
     let count = |severity| report.count(severity);
@@ -95,7 +95,7 @@ fn name_of(report: &Report, url: &str) -> String {
         .map_or(String::new(), |document| format!("{} ", document.name))
 }
 
-/// One JSON object a line: each document, each finding, then the summary.
+/// JSON for programs, one object per line: all documents, all findings, then the summary.
 pub fn ndjson(report: &Report) -> String {
     let mut out = String::new();
     for document in &report.documents {
@@ -125,7 +125,7 @@ pub fn ndjson(report: &Report) -> String {
     out
 }
 
-/// A document for programs.
+/// JSON object of a document; `all` contains its parent.
 pub fn document_json(document: &Document, all: &[Document]) -> Value {
     let mut line = json!({
         "type": "document",
@@ -201,7 +201,7 @@ border-bottom:1px solid #bbb;overflow-wrap:anywhere}.error{color:#9b1c1c;font-we
 @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}th,td{border-color:#555}.error{color:#ff9d9d}\
 .warning{color:#ffc46b}.note{color:#a8cdf0}.help{color:#bbb}}";
 
-/// A page of its own: no scripts, nothing fetched from elsewhere.
+/// Self-contained HTML page, without scripts and external files.
 pub fn html(report: &Report) -> String {
     let mut out = String::new();
     let title = report
@@ -275,7 +275,7 @@ pub fn html(report: &Report) -> String {
     out
 }
 
-/// Every rule as a table in Markdown.
+/// All rules as a table in Markdown.
 pub fn rules_table() -> String {
     let mut out = String::from(
         "| rule | asked for | level | severity, lenient | where |\n|---|---|---|---|---|\n",

@@ -2,21 +2,21 @@
 
 use abreast_core::Severity;
 
-/// How strongly the specification speaks.
+/// How strongly the specification demands the requirement of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// The specification states must, or calls something mandatory.
+    /// The specification uses the word must, or calls the requirement mandatory.
     Must,
-    /// The specification states should.
+    /// The specification uses the word should.
     Should,
-    /// The specification recommends it.
+    /// The specification recommends the requirement.
     Recommended,
-    /// No specification asks for it; experience does.
+    /// The requirement is from practical experience, not from a specification.
     Practice,
 }
 
 impl Level {
-    /// The word for tables.
+    /// Name of the level in tables.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Must => "must",
@@ -27,39 +27,39 @@ impl Level {
     }
 }
 
-/// How the user wants to be judged.
+/// Mode of a validation, which determines the severities of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Faults that break readers count.
+    /// Only faults that break readers are errors.
     Lenient,
-    /// As each rule states.
+    /// Each rule has its usual severity.
     #[default]
     Normal,
-    /// Recommendations are required.
+    /// A violation of a recommendation is a warning.
     Strict,
 }
 
-/// One rule, with a stable id.
+/// A requirement with a stable id, its citation and severities.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Stable id: specification, section, word; for example `RS-12.1-order`.
+    /// Stable id of specification, section and word; for example `RS-12.1-order`.
     pub id: &'static str,
-    /// How strongly the specification speaks.
+    /// How strongly the specification demands the requirement.
     pub level: Level,
-    /// How much a breach matters.
+    /// Severity of a violation in the normal mode.
     pub severity: Severity,
-    /// How much it matters in lenient mode.
+    /// Severity of a violation in the lenient mode.
     pub lenient: Severity,
-    /// Where it is written, as in `rs-core §12.1`.
+    /// Section of the specification, as in `rs-core §12.1`.
     pub cites: &'static str,
-    /// The requirement.
+    /// Text of the requirement, for reports.
     pub title: &'static str,
-    /// How to repair a breach.
+    /// How to repair a violation of the rule.
     pub help: &'static str,
 }
 
 impl Rule {
-    /// How much a breach matters in a mode.
+    /// Severity of a violation in this mode.
     pub const fn severity_in(&self, mode: Mode) -> Severity {
         match mode {
             Mode::Lenient => self.lenient,
@@ -69,7 +69,7 @@ impl Rule {
     }
 }
 
-/// The word for a severity.
+/// Name of a severity in reports and machine-readable output.
 pub const fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",

@@ -4,7 +4,7 @@ use crate::report::rule::Level::{Must, Practice, Recommended, Should};
 use crate::report::rule::Rule;
 use abreast_core::Severity::{Error, Note, Warning};
 
-/// The rule that a fault of the XML reader breaks, by its code.
+/// Rule that an error of the XML reader violates, by the code of the error.
 pub(crate) fn of_syntax(code: &str) -> &'static Rule {
     match code {
         "xml.doctype" => &DOCTYPE,
@@ -13,7 +13,7 @@ pub(crate) fn of_syntax(code: &str) -> &'static Rule {
     }
 }
 
-/// The same in a document of the Sitemap formats.
+/// As [`of_syntax`], for a document in a Sitemap format.
 pub(crate) fn of_sitemap_syntax(code: &str) -> &'static Rule {
     match code {
         "xml.encoding" => &SITEMAP_UTF_8,
@@ -26,7 +26,7 @@ macro_rules! rules {
         $(pub(crate) static $name: Rule = Rule {
             id: $id, level: $level, severity: $severity, lenient: $lenient, cites: $cites, title: $title, help: $help,
         };)*
-        /// Every rule, in the order of the specification.
+        /// All rules in the order of the specifications.
         pub static RULES: &[&Rule] = &[$(&$name),*];
     };
 }
