@@ -11,15 +11,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use zip::ZipArchive;
 
-/// Beginning of a ZIP file.
+/// First bytes of a ZIP file.
 pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
-/// Bytes that are read at a time.
+/// Bytes read from a package at a time.
 pub(crate) const CHUNK: usize = 64 << 10;
 
-/// Why a package or resource was not checked.
+/// Problem of a package or resource that was not checked because of its size.
 pub(crate) const TOO_LARGE: &str = "larger than --max-file-bytes";
 
-/// Is it worth searching for a ZIP there?
+/// Whether the answer may be a ZIP file, by its media type or the name in its URL.
 pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
     let essence = values::essence(media_type);
     essence.contains("zip") && !essence.contains("gzip")
@@ -27,7 +27,7 @@ pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
         || essence == "application/octet-stream"
 }
 
-/// Whether what was given is a package, by its name or, of a file, by its beginning.
+/// Whether a start is a package: by its name or, for a file, also by its first bytes.
 pub(crate) fn is_given(start: &str) -> bool {
     let mut begin = [0; 4];
     has_ending(start, &[".zip"])
@@ -37,7 +37,7 @@ pub(crate) fn is_given(start: &str) -> bool {
             && begin.starts_with(b"PK")
 }
 
-/// Whether the name of a file, or the path of a URL, is that of a WARC file.
+/// Whether the name of a file or the path of a URL has the ending of a WARC file.
 pub(crate) fn is_named_warc(start: &str) -> bool {
     has_ending(start, &[".warc", ".warc.gz"])
 }
@@ -48,14 +48,15 @@ fn has_ending(start: &str, endings: &[&str]) -> bool {
     endings.iter().any(|ending| path.ends_with(ending))
 }
 
-/// A package that was asked for.
+/// Result of fetching a package.
 pub(crate) enum Got {
     File(File),
-    /// Larger than the limit, with its size if the server states that.
+    /// The package is larger than the limit. Contains its size if the server reports it.
     TooLarge(Option<u64>),
 }
 
-/// Fetches a package into a file without a name, or opens it.
+/// Downloads a package of at most `most` bytes into an unnamed temporary file, or opens a local
+/// file.
 pub(crate) async fn get(
     client: &Client,
     url: &str,
@@ -102,7 +103,7 @@ pub(crate) async fn get(
     Ok(Got::File(file.into_inner()))
 }
 
-/// A member of a package, as its manifest states it.
+/// A member of a package according to the manifest.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) loc: String,
@@ -111,18 +112,18 @@ pub(crate) struct Member {
     pub(crate) place: (u64, u64),
 }
 
-/// Rules for the members of a package.
+/// Rules for comparing the members of a package with its manifest.
 pub(crate) struct MemberRules {
-    /// Members are in the manifest.
+    /// Every member of the package is in the manifest.
     pub(crate) listed: &'static Rule,
-    /// Members of the manifest are in the package.
+    /// Every member in the manifest is in the package.
     pub(crate) is_there: &'static Rule,
-    /// Members have the length and digests of the manifest.
+    /// Length and digests of members are the same as in the manifest.
     pub(crate) is_true: &'static Rule,
 }
 
 impl MemberRules {
-    /// Compares the bytes of a member with its entry.
+    /// Compares length and digest of a member with its entry in the manifest.
     pub(crate) fn compare(
         &self,
         name: &str,
@@ -140,7 +141,7 @@ impl MemberRules {
         }
     }
 
-    /// Members that the manifest names, and the package does not have.
+    /// Reports members that are in the manifest but not in the package.
     pub(crate) fn add_absent(&self, absent: &HashMap<String, Member>, in_manifest: &mut Findings) {
         let mut absent: Vec<_> = absent.iter().collect();
         absent.sort_by_key(|(_, member)| member.place);
@@ -150,8 +151,9 @@ impl MemberRules {
         }
     }
 
-    /// Compares up to that many members with their entries, which `members` loses. `is_known`: the
-    /// manifest was read to its end.
+    /// Compares at most `most` members with their entries and removes these entries from `members`.
+    /// `is_known` is true if the whole manifest was read: only then can a member be reported as
+    /// missing from the manifest.
     pub(crate) fn compare_all(
         &self,
         archive: &mut ZipArchive<File>,
@@ -186,7 +188,8 @@ impl MemberRules {
     }
 }
 
-/// Hands over a member's bytes; the inner error states what is wrong with the package.
+/// Unpacks a member of a package piece by piece. The inner error describes a fault of the package,
+/// the outer one ends the walk.
 pub(crate) fn each_piece(
     archive: &mut ZipArchive<File>,
     number: usize,
@@ -199,7 +202,8 @@ pub(crate) fn each_piece(
     }
 }
 
-/// Hands over bytes up to the end, or to the inner error.
+/// Reads up to the end, piece by piece. The inner error is a failed read, the outer one ends the
+/// walk.
 pub(crate) fn each_chunk(
     mut input: impl Read,
     budget: &Budget<'_>,

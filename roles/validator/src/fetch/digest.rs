@@ -1,4 +1,4 @@
-//! Digests of bytes: only the stated algorithms are computed.
+//! Digests of bytes. Only the algorithms in the list are computed.
 
 use abreast_webtypes::{Algorithm, Digests};
 use md5::Md5;
@@ -6,7 +6,7 @@ use sha1::Sha1;
 use sha2::digest::DynDigest;
 use sha2::{Sha256, Sha512};
 
-/// Computes the stated digests of a stream of bytes.
+/// Computes the listed digests of a stream of bytes.
 #[derive(Default)]
 pub(crate) struct Hasher {
     each: Vec<(Algorithm, Box<dyn DynDigest>)>,
@@ -14,7 +14,7 @@ pub(crate) struct Hasher {
 }
 
 impl Hasher {
-    /// For the algorithms of these digests.
+    /// A hasher for the algorithms of these digests.
     pub(crate) fn of(stated: &Digests) -> Self {
         let mut hasher = Self::default();
         let mut add = |is_stated: bool, algorithm, digest: Box<dyn DynDigest>| {

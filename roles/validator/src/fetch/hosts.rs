@@ -1,11 +1,11 @@
-//! Hosts that may be asked.
+//! Hosts that may receive requests.
 
 use crate::fetch::is_url;
 use crate::report::Options;
 use abreast_webtypes::Origin;
 use std::collections::HashSet;
 
-/// Hosts that may be asked: the hosts of the starts, and allowed hosts.
+/// Hosts that may receive requests: the hosts of the starts, and allowed hosts.
 pub(crate) struct Hosts {
     origins: HashSet<Origin>,
     names: HashSet<String>,

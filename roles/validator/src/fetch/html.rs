@@ -1,6 +1,6 @@
-//! Links in the head of a web page.
+//! Search for links to a Source in the head of a web page [rs-core §6.3].
 
-/// Targets of `<link rel="resourcesync" href="…">` in a page; comments and scripts are passed over.
+/// Targets of `<link rel="resourcesync" href="…">` in a page, except in comments and scripts.
 pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(page);
     let mut found = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
     found
 }
 
-/// The value of an attribute in a tag.
+/// Value of an attribute in an HTML tag.
 fn value<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     let mut rest = tag;
     loop {
@@ -63,7 +63,7 @@ fn value<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// Is it a web page, by its first bytes?
+/// Whether the first bytes are from a web page.
 pub(crate) fn is_page(begin: &[u8]) -> bool {
     let lower = begin[..begin.len().min(1_024)].to_ascii_lowercase();
     let lower = String::from_utf8_lossy(&lower);

@@ -5,14 +5,14 @@ use crate::report::{Findings, rules as r};
 use abreast_net::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Documents asked for a second time, to see whether the server answers conditional requests.
+/// Documents requested a second time, to check whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
 
-/// Large enough that packing is worth while.
+/// Most bytes of a document that a server may send uncompressed without a finding.
 const GZIP_BYTES: u64 = 64 << 10;
 
-/// Notes on how the server delivers documents, of that many bytes; `conditions` counts the conditional
-/// requests that are left.
+/// Adds findings about the delivery of a document of `bytes` bytes. `conditions` is the number of
+/// conditional requests that may still be sent.
 pub(crate) async fn manners(
     client: &Client,
     url: &str,

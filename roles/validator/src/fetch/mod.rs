@@ -21,10 +21,10 @@ use std::time::Instant;
 /// Bytes read from a file at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The server's headers.
+/// Status and headers of an answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseFacts {
-    /// The address that answered.
+    /// URL of the answer, after redirects.
     pub(crate) url: String,
     pub(crate) status: u16,
     pub(crate) content_type: Option<String>,
@@ -32,10 +32,10 @@ pub(crate) struct ResponseFacts {
     pub(crate) content_encoding: Option<String>,
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
-    /// When it answered.
+    /// Time of the answer, from the header `Date`.
     pub(crate) date: Option<String>,
     pub(crate) retry_after: Option<String>,
-    /// Whether scripts of any web page may read it.
+    /// Whether scripts of any web page may read the answer, by the headers for CORS.
     pub(crate) is_shared: bool,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
@@ -48,23 +48,24 @@ pub(crate) struct ResponseFacts {
 }
 
 impl ResponseFacts {
-    /// Whether the answer has what was asked for.
+    /// Whether the answer contains the requested representation.
     pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200 | 203)
     }
 
-    /// The bytes of the resource by Content-Length, which of an encoded answer is that of other bytes.
+    /// Size of the resource in bytes by Content-Length; unknown for an encoded answer, whose
+    /// Content-Length is the encoded size.
     pub(crate) fn length(&self) -> Option<u64> {
         let coding = self.content_encoding.as_deref().unwrap_or("identity");
         self.content_length.filter(|_| coding.eq_ignore_ascii_case("identity"))
     }
 
-    /// `Content-Type` as it was sent: its `charset` counts for the reader of a document.
+    /// `Content-Type` with its parameters: the reader of a document uses `charset`.
     pub(crate) fn media_type(&self) -> &str {
         self.content_type.as_deref().unwrap_or_default()
     }
 
-    /// The time at the server.
+    /// Clock of the server at the time of the answer.
     pub(crate) fn time(&self) -> Option<Timestamp> {
         let time = httpdate::parse_http_date(self.date.as_deref()?).ok()?;
         let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -102,43 +103,43 @@ impl ResponseFacts {
     }
 }
 
-/// Is it a URL, rather than the path of a file?
+/// Whether a start is a URL, not the path of a file.
 pub(crate) fn is_url(start: &str) -> bool {
     start
         .split_once("://")
         .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
 }
 
-/// A runtime for requests in the calling thread.
+/// An async runtime for requests in the calling thread.
 pub(crate) fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }
 
-/// Why there are no more bytes.
+/// Why reading a URL or file ended early.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// Nothing is there, or it cannot be fetched: the words for people.
+    /// The document does not exist or cannot be fetched; contains the message for the report.
     Missing(String),
-    /// A limit of the whole walk was reached, by name.
+    /// A limit of the whole walk was reached; contains the name of its option.
     Limit(&'static str),
-    /// Stopped by the user.
+    /// The user stopped the validation.
     Cancelled,
 }
 
-/// Whether to continue after a piece.
+/// Whether a reader needs more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Go {
     On,
     Enough,
 }
 
-/// Limits of the walk as a whole, counted by all who fetch.
+/// Limits of the whole walk, shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Budget<'a> {
     pub(crate) bytes_left: AtomicU64,
     pub(crate) until: Instant,
     pub(crate) cancel: &'a AtomicBool,
-    /// Why servers could not be asked: the first cause of the order in [`Unreachable`].
+    /// Why a server did not answer: the first cause in the order of [`Unreachable`].
     pub(crate) unreachable: Mutex<Option<Unreachable>>,
 }
 
@@ -157,14 +158,14 @@ impl Budget<'_> {
         left.map(|_| ()).map_err(|_| Failure::Limit("--max-bytes"))
     }
 
-    /// Keeps why something could not be asked for.
+    /// Records why a server did not answer, unless a more important cause is known.
     pub(crate) fn cannot_ask(&self, cause: Unreachable) {
         let mut known = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(known.map_or(cause, |known| known.min(cause)));
     }
 }
 
-/// The words for people about a URL that cannot be fetched.
+/// The message for the report about a URL that cannot be fetched. Records the cause in the budget.
 pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>) -> Failure {
     if let Some(cause) = Unreachable::of(error) {
         budget.cannot_ask(cause);
@@ -174,7 +175,7 @@ pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>
     Failure::Missing(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// Asks for the headers of a URL only.
+/// Requests the headers of a URL with HEAD.
 pub(crate) async fn head(
     client: &Client,
     url: &str,
@@ -195,10 +196,11 @@ pub(crate) async fn head(
     }
 }
 
-/// Gets a URL. `begin` is called with what the server stated before the first piece of each
+/// Downloads a URL with GET. `begin` is called with the headers before the first piece of each
 /// attempt.
 ///
-/// `raw` hands over the bytes as they are delivered; else gzip is unpacked, however it came to be.
+/// If `raw` is set, `piece` receives the bytes as delivered. Otherwise gzip is unpacked, both as a
+/// content coding and as the format of the file.
 pub(crate) async fn url(
     client: &Client,
     url: &str,
@@ -267,16 +269,16 @@ pub(crate) async fn url(
     }
 }
 
-/// An answer of any status.
+/// An answer with any status.
 pub(crate) struct Answer {
     pub(crate) facts: ResponseFacts,
-    /// With the status 200 or 203 only.
+    /// Content of the answer; empty unless the status is 200 or 203.
     pub(crate) body: Vec<u8>,
     /// Whether the body is within the limit.
     pub(crate) is_whole: bool,
 }
 
-/// Sends a request whose answer counts whatever its status; temporary failures are tried again.
+/// Sends a request and returns the answer with any status. Temporary failures are retried.
 pub(crate) async fn answer(
     client: &Client,
     request: &Request<'_>,
@@ -319,7 +321,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Why a file cannot be read.
+/// The failure for a file that cannot be read.
 pub(crate) fn unreadable(error: &io::Error) -> Failure {
     Failure::Missing(match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -328,7 +330,7 @@ pub(crate) fn unreadable(error: &io::Error) -> Failure {
     })
 }
 
-/// Reads a file.
+/// Reads a local file piece by piece, and unpacks gzip.
 pub(crate) fn file(
     path: &str,
     budget: &Budget<'_>,
@@ -363,7 +365,7 @@ pub(crate) fn file(
     ended.map_err(|error| Failure::Missing(error.to_string()))
 }
 
-/// Hands over what is in packed bytes.
+/// Unpacks a chunk of gzip and passes on its content.
 fn unpacked(
     unpacker: &mut Unpacker,
     chunk: &[u8],
@@ -374,8 +376,8 @@ fn unpacked(
     Ok(if is_on { Go::On } else { Go::Enough })
 }
 
-/// Requests a document with conditions: whether the answer has another version. `None`: no version,
-/// as in an answer 304 or an error.
+/// Sends a conditional request and reports whether the answer contains another version of the
+/// document. `None` if the answer does not show a version, such as 304 or an error.
 pub(crate) async fn is_other_now(
     client: &Client,
     url: &str,

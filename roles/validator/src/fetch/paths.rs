@@ -1,11 +1,11 @@
-//! Paths of members in packages.
+//! Checks of the paths of members in packages.
 
 use crate::report::{Findings, rules as r};
 use abreast_webtypes::excerpt;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Judges the path of a bitstream or patch, which no other has.
+/// Checks the path of a bitstream or patch in a package, which must be unique [rs-core §11.2].
 pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, found: &mut Findings) {
     let inside = path.strip_prefix('/');
     if inside.is_none() {
@@ -24,7 +24,8 @@ pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, foun
     }
 }
 
-/// Whether a text was there before; beyond a limit it is not known.
+/// Whether a text is a duplicate. Texts after the limit are not remembered, so their duplicates are
+/// not found.
 pub(crate) fn is_again(text: &str, seen: &mut HashSet<u64>) -> bool {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -38,7 +39,7 @@ pub(crate) fn is_again(text: &str, seen: &mut HashSet<u64>) -> bool {
     false
 }
 
-/// Paths of a manifest, or documents of an index, that are remembered.
+/// Paths of a manifest, or documents of an index, that are remembered to find duplicates.
 pub(crate) const SEEN_MAX: usize = 1_000_000;
 
 pub(crate) const MANIFEST: &str = "manifest.xml";

@@ -2,7 +2,8 @@
 
 use abreast_webtypes::xml::{Ns, Reader, Token};
 
-/// The root element of XML that may be cut: whether it is in that namespace, and its local name.
+/// Root element of an XML document that may be truncated: whether its namespace is one of these,
+/// and its local name.
 pub(crate) fn root_of(begin: &[u8], namespace: &'static [&'static str]) -> Option<(bool, String)> {
     let mut xml = Reader::with_limit(namespace, u64::MAX);
     xml.guess_encoding();

@@ -4,7 +4,8 @@ use abreast_webtypes::{Algorithm, Precision, SyntaxError, Timestamp, W3cDatetime
 pub(crate) use abreast_webtypes::{NOT_ABSOLUTE, absolute_fault};
 use std::time::SystemTime;
 
-/// Is it registered, or a URI [rs-core §7]? Types compare in any letter case [rfc8288 §2.1.1].
+/// Whether a relation is registered or a URI [rs-core §7]. Relation types compare
+/// case-insensitively [rfc8288 §2.1.1].
 pub(crate) fn is_relation(token: &str) -> bool {
     if token.contains(':') {
         return url::Url::parse(token).is_ok();
@@ -12,7 +13,7 @@ pub(crate) fn is_relation(token: &str) -> bool {
     abreast_webtypes::relation::is_registered(token)
 }
 
-/// An algorithm with two different digests.
+/// An algorithm in a `hash` with two different digests.
 pub(crate) fn twice_in_hash(value: &str) -> Option<&str> {
     let digests = || value.split_ascii_whitespace().filter_map(|token| token.split_once(':'));
     let is_same = |one: &str, other: &str| {
@@ -29,7 +30,8 @@ pub(crate) fn twice_in_hash(value: &str) -> Option<&str> {
         .map(|(_, (name, _))| name)
 }
 
-/// Unusual algorithms in a well-formed `hash`.
+/// The message about an unusual spelling of an algorithm in a well-formed `hash`, or about a `hash`
+/// without a known algorithm.
 pub(crate) fn odd_algorithm(value: &str) -> Option<String> {
     let names =
         || value.split_ascii_whitespace().filter_map(|token| Some(token.split_once(':')?.0));
@@ -49,12 +51,12 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_of_token)
 }
 
-/// Whether it is a list of content codings [rfc9110 §8.4].
+/// Whether a value is a list of content codings [rfc9110 §8.4].
 pub(crate) fn is_encoding(value: &str) -> bool {
     value.split(',').all(|coding| is_token(coding.trim_ascii()))
 }
 
-/// `type/subtype` of tokens, perhaps with parameters [rfc9110 §8.3.1].
+/// Whether a value is `type/subtype` with optional parameters [rfc9110 §8.3.1].
 pub(crate) fn is_media_type(value: &str) -> bool {
     let (essence, parameters) = value.split_once(';').unwrap_or((value, ""));
     essence
@@ -64,7 +66,8 @@ pub(crate) fn is_media_type(value: &str) -> bool {
         && are_parameters(parameters)
 }
 
-/// Names with tokens or quoted strings as values [rfc9110 §5.6.6].
+/// Whether a text consists of parameters, whose values are tokens or quoted strings [rfc9110
+/// §5.6.6].
 fn are_parameters(text: &str) -> bool {
     let mut rest = text.trim_ascii();
     while !rest.is_empty() {
@@ -103,17 +106,17 @@ pub(crate) fn essence(value: &str) -> String {
     value.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase()
 }
 
-/// Characters of a URI in a Sitemap [sitemap].
+/// Most characters of a URI in a Sitemap [sitemap].
 const SITEMAP_URI_MAX: usize = 2_047;
 
-/// The characters of a `loc` that has too many of them [sitemap].
+/// Number of characters of a `loc` that is too long [sitemap].
 pub(crate) fn too_many_characters(loc: &str) -> Option<usize> {
-    // There are never more characters than bytes.
+    // A text never has more characters than bytes.
     let count = if loc.len() > SITEMAP_URI_MAX { loc.chars().count() } else { 0 };
     Some(count).filter(|count| *count > SITEMAP_URI_MAX)
 }
 
-/// The fault of a URI that must be absolute [rfc3986 §4.3].
+/// Fault of a URI that must be absolute [rfc3986 §4.3].
 pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     if let Some(fault) = absolute_fault(uri) {
         return Some(fault);
@@ -133,7 +136,7 @@ pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     None
 }
 
-/// The part that is not in normal form [rfc3986 §6.2.2].
+/// First part of a URI that is not in normal form [rfc3986 §6.2.2].
 pub(crate) fn not_normal(uri: &str) -> Option<&'static str> {
     let (scheme, rest) = uri.split_once(':')?;
     if scheme.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -208,7 +211,7 @@ const ALLOWED: [bool; 256] = {
     table
 };
 
-/// The part of a datetime that readers accept, and W3C Datetime has not [w3c-datetime].
+/// Fault of a datetime that readers accept although W3C Datetime does not allow it [w3c-datetime].
 pub(crate) fn datetime_fault(text: &str) -> Option<&'static str> {
     if text.contains(['t', 'z']) {
         return Some("`T` and `Z` are capital letters");
@@ -216,7 +219,7 @@ pub(crate) fn datetime_fault(text: &str) -> Option<&'static str> {
     (text.get(17..19) == Some("60")).then_some("seconds are 00 to 59")
 }
 
-/// Does all that `one` covers lie before `other`? `2013` is not before `2013-05`.
+/// Whether the whole period of `one` precedes `other`. `2013` does not precede `2013-05`.
 pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     if one.instant >= other.instant {
         return false;
@@ -231,29 +234,29 @@ pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     one.instant.to_string()[..written] != other.instant.to_string()[..written]
 }
 
-/// Do the two differ, as far as both are written?
+/// Whether two times differ in the precision that they have in common.
 pub(crate) fn differ(one: W3cDatetime, other: W3cDatetime) -> bool {
     is_before(one, other) || is_before(other, one)
 }
 
-/// Whether a media type is that of XML, or of packed bytes.
+/// Whether a media type is for XML or for gzip.
 pub(crate) fn is_xml_or_packed(essence: &str) -> bool {
     essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
 }
 
-/// Of a document that is read all the same.
+/// Message about a document in another encoding, which is read nevertheless.
 pub(crate) const NOT_UTF_8: &str = "the document is in another encoding";
 
-/// How far clocks may differ, in microseconds.
+/// Most microseconds by which two clocks may differ.
 const CLOCK_MICROS: i64 = 60_000_000;
 
-/// The latest time that is not in the future, since clocks differ.
+/// The latest time that does not count as in the future. Clocks may differ by [`CLOCK_MICROS`].
 pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
     let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
     Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
 }
 
-/// The words about a fault, without its help.
+/// Message of an error without its help.
 pub(crate) fn first_line(error: &SyntaxError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
