@@ -1,4 +1,4 @@
-//! The walk of a protocol that reads one document after the other.
+//! The walk of a protocol that reads its documents one after another.
 
 use crate::fetch::hosts::Hosts;
 use crate::fetch::manners::CONDITIONS_MAX;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Entries that are sampled of one feed with `--sample all`.
+/// Entries to sample of one feed with `--sample all`.
 const SAMPLE_MAX: usize = 50_000;
-/// How long the walk waits for snapshots that are being made, in all.
+/// Total time that the walk waits for snapshots that a server makes on demand.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Addresses that are asked for other types than they have.
+/// Addresses that are requested with a media type other than their own.
 const ACCEPTS_MAX: u64 = 16;
 
-/// The walk. Errors of its methods are limits and the wish of the user: what cannot be fetched is a
-/// finding.
+/// The walk of a feed. Its methods return an error only for a limit or after the user stopped the
+/// run; a document that cannot be fetched is a finding.
 pub(crate) struct Feeds<'a> {
     pub(crate) walked: &'a mut Walked,
     pub(crate) options: &'a Options,
@@ -27,7 +27,7 @@ pub(crate) struct Feeds<'a> {
     pub(crate) client: Client,
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) hosts: &'a Hosts,
-    /// Documents that were read or are to be.
+    /// Number of documents that were read or wait to be read.
     pub(crate) taken: usize,
     pub(crate) conditions: AtomicU64,
     pub(crate) accepts: AtomicU64,
@@ -35,7 +35,7 @@ pub(crate) struct Feeds<'a> {
     pub(crate) sampled: u64,
 }
 
-/// Where a link is written: the document and the line.
+/// Place of a link: index of the document, and line.
 pub(crate) type From = (usize, u64);
 
 impl<'a> Feeds<'a> {
@@ -61,18 +61,19 @@ impl<'a> Feeds<'a> {
         }
     }
 
-    /// Whether links of a document are followed.
+    /// Whether the walk follows links in a document.
     pub(crate) fn walks(&self, number: usize) -> bool {
         let node = &self.walked.nodes[number];
         self.options.walk && is_url(&node.url) && node.level < self.options.depth
     }
 
-    /// Whether behaviour and contents are checked.
+    /// Whether the walk checks the behavior of the server and the contents of entries.
     pub(crate) fn samples(&self) -> bool {
         !self.options.sample.is_none() && self.options.walk
     }
 
-    /// Adds the target of a link below a document; `None` when it was added before or is left out.
+    /// Adds the target of a link as a child of a document. `None` if the target was added before,
+    /// or is outside the allowed hosts or the limit of documents.
     pub(crate) fn child(&mut self, from: From, url: &str, found_by: FoundBy) -> Option<usize> {
         let url = without_fragment(url);
         self.walked.nodes[from.0].children.push(url.to_owned());
@@ -117,8 +118,8 @@ impl<'a> Feeds<'a> {
         }
     }
 
-    /// Adds findings to those of a document, up to the limit of each rule; of a change feed, that is
-    /// of all its pages together, of which there may be very many.
+    /// Adds findings to a document, up to the limit of each rule. For a change feed, the limit
+    /// applies to all pages together, because a feed may have a very large number of pages.
     pub(crate) fn keep(&mut self, number: usize, found: Findings) {
         let node = &mut self.walked.nodes[number];
         let is_one = matches!(&node.outcome, Outcome::Read(record) if record.counts_once());
@@ -135,7 +136,7 @@ impl<'a> Feeds<'a> {
         }
     }
 
-    /// Records that a document cannot be read; the link to the document breaks a rule.
+    /// Records that a document cannot be read. The link to the document violates a rule.
     pub(crate) fn failed(
         &mut self,
         number: usize,
@@ -154,7 +155,7 @@ impl<'a> Feeds<'a> {
         Ok(())
     }
 
-    /// Asks for an address, whatever the status. `Ok(Err(_))`: it cannot be fetched.
+    /// Requests an address and accepts any status. `Ok(Err(_))`: the address cannot be fetched.
     pub(crate) async fn ask(
         &self,
         url: &str,
@@ -173,10 +174,10 @@ impl<'a> Feeds<'a> {
     }
 }
 
-/// A rule that is broken, and how.
+/// A rule that is violated, with the message.
 pub(crate) type Fault = (&'static Rule, String);
 
-/// Asks for an address, whatever the status, with `Accept` and perhaps for the headers only.
+/// Requests an address with `Accept`, optionally only the headers, and accepts any status.
 pub(crate) async fn ask(
     client: &Client,
     budget: &Budget<'_>,

@@ -1,4 +1,4 @@
-//! Inspection of one address: a document, a page, a package or nothing.
+//! Inspection of one address, which may be a document, a page, a package or missing.
 
 use crate::fetch::archive::{self, Got, TOO_LARGE};
 use crate::fetch::{self, Failure, Go, ResponseFacts, html, is_url, values};
@@ -7,27 +7,28 @@ use crate::walk::node::{FoundBy, Outcome, Record};
 use crate::walk::protocol::{Begin, Inspected, Inspection, Protocol, Visit};
 use std::cell::{Cell, RefCell};
 
-/// Bytes that show the version of a document, as for copies.
+/// Bytes that determine the version of a document. Copies use the same number.
 pub(crate) const BEGIN_MAX: usize = 4 << 10;
 /// Bytes of a web page or robots.txt that are checked.
 const PAGE_MAX: usize = 256 << 10;
 
-/// Where a site describes itself (RFC 6415).
+/// Locations of the metadata of a site (RFC 6415).
 pub(crate) const HOST_META: [&str; 2] = ["/.well-known/host-meta", "/.well-known/host-meta.json"];
 
-/// Whether it is host-meta, in which nothing but links is read.
+/// Whether the document is host-meta, of which only the links are read.
 pub(crate) fn is_host_meta(url: &str, found_by: FoundBy) -> bool {
     let is_given = || is_url(url) && HOST_META.iter().any(|place| url.ends_with(place));
     found_by == FoundBy::HostMeta || found_by == FoundBy::Start && is_given()
 }
 
-/// Whether an address ends as those of JSON do.
+/// Whether the path of an address has an ending of JSON files.
 fn is_named_json(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     [".json", ".jsonld"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// Asks each protocol; the first one that recognises the answer reads the document later.
+/// Offers the answer to each protocol. The first protocol that recognizes the answer reads the
+/// document after the walk.
 fn recognised(
     protocols: &[Box<dyn Protocol>],
     by: impl Fn(&dyn Protocol) -> Option<Box<dyn Record>>,
@@ -36,7 +37,7 @@ fn recognised(
     all.find_map(|(number, protocol)| Some(Inspected::Later(number, by(&**protocol)?)))
 }
 
-/// Checks one address.
+/// Fetches and checks one address.
 pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     let (url, client, found_by) = (&*visit.url, visit.client, visit.found_by);
     let (run, is_start) = (visit.run, visit.is_start());
@@ -58,14 +59,14 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     let is_package = Cell::new(false);
     let new_reader = || run.protocols.iter().find_map(|protocol| protocol.reader(visit));
     let reader = RefCell::new(new_reader());
-    // Bytes that the reader has.
+    // Number of bytes that the reader received.
     let read = Cell::new(0);
     let page = RefCell::new(None::<Vec<u8>>);
     let later = RefCell::new(None::<Inspected>);
     let begin = RefCell::new(Vec::new());
-    // By the name or media type. Text that starts like XML is read as XML.
+    // By name or media type. Text that starts like XML is read as XML.
     let is_json = Cell::new(is_start && is_named_json(url));
-    // A resource leads to its Source, whatever it is.
+    // A given resource of any type can link to its Source.
     let leads_on = Cell::new(false);
     let is_resource = Cell::new(false);
     let recognise = |bytes: &[u8], is_links| {
@@ -163,7 +164,7 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     for (number, protocol) in run.protocols.iter().enumerate() {
         match protocol.recognise_below(visit, &begin).await {
             Ok(Some(record)) => return Inspected::Later(number, record).into(),
-            // The walk reports a limit; this document was read.
+            // The walk reports the limit; this document was read.
             Ok(None) | Err(Failure::Limit(_)) => {}
             Err(failure) => return failure.into(),
         }
@@ -174,7 +175,7 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     }
 }
 
-/// The given document is still being made.
+/// Result for a given document that the server still makes on demand.
 fn making(visit: &Visit<'_>) -> Inspection {
     visit.run.budget.cannot_ask(Unreachable::Making);
     Inspected::Done(Outcome::Left(MAKING)).into()
@@ -197,7 +198,7 @@ async fn package(visit: &Visit<'_>) -> Inspection {
                 findings: found.into_list(),
             };
         }
-        // The manifest of a given package shows the version.
+        // The manifest of a given package determines the version.
         Got::File(file) if !is_linked => {
             let by = |protocol: &dyn Protocol| protocol.recognise_package(&visit.url, file);
             if let Some(found) = recognised(run.protocols, by) {

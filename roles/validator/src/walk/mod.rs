@@ -1,4 +1,5 @@
-//! The walk over a whole Source, up and down: each address once, by several threads, within limits.
+//! The walk over a whole Source, up and down. Several threads read each address once, within
+//! limits.
 //!
 //! | file | subject |
 //! |---|---|
@@ -32,34 +33,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use url::Url;
 
-/// Findings after which a document keeps one of each rule; the others are counted.
+/// Findings after which only the first of each rule in a document is stored; the others are
+/// counted.
 const FINDINGS_MAX: usize = 100_000;
 
 #[derive(Default)]
 struct State {
     nodes: Vec<Node>,
     by_url: HashMap<String, usize>,
-    /// Addresses by their stage. The late ones wait until the first queue is empty, so that they
-    /// report everything the others do; those of the past are read last.
+    /// Addresses by stage. Late documents are read when the first queue is empty, so that they
+    /// contain all changes that the other lists reflect. Documents of archives are read last.
     queues: [VecDeque<usize>; 3],
-    /// The stage that is read.
+    /// The current stage.
     stage: usize,
     active: usize,
-    /// A limit of bytes or time, which ends the walk at once.
+    /// Name of a limit of bytes or time that was reached; the walk ends at once.
     limit: Option<&'static str>,
-    /// Documents and packages that were read or are waiting.
+    /// Number of documents and packages that were read or wait to be read.
     taken: usize,
-    /// Addresses beyond the limit of documents, in order.
+    /// Addresses over the limit of documents, in the order of their discovery.
     refused: VecDeque<usize>,
-    /// More addresses than are remembered.
+    /// Whether there are more addresses over the limit than are remembered.
     overflowed: bool,
     cancelled: bool,
     steps: u64,
-    /// Links of given pages, which are tried last.
+    /// Links of given pages that are tried last.
     last: Vec<(usize, Lead)>,
-    /// Whether these links were tried.
+    /// Whether the links of given pages were tried.
     is_last_tried: bool,
-    /// Addresses that a protocol reads after the walk, and which one.
+    /// Addresses that are read after the walk, each with the index of the protocol that reads it.
     later: Vec<(usize, usize)>,
 }
 
@@ -67,7 +69,7 @@ pub(crate) struct Walk<'a> {
     run: &'a Run<'a>,
     state: Mutex<State>,
     wake: Condvar,
-    /// Findings kept so far.
+    /// Number of findings that are stored.
     kept: AtomicUsize,
 }
 
@@ -77,8 +79,8 @@ impl<'a> Walk<'a> {
         Self { run, state, wake, kept: AtomicUsize::new(0) }
     }
 
-    /// Walks to the end, or to a limit. Returns also which addresses are read after it, by which
-    /// protocols.
+    /// Walks to the end or to a limit. Also returns the addresses to read after the walk, each with
+    /// the index of its protocol.
     pub(crate) fn run(self) -> (Walked, Vec<(usize, usize)>) {
         {
             let mut state = self.lock();
@@ -138,7 +140,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Puts an address into the queue of its stage.
+    /// Appends an address to the queue of its stage.
     fn take(state: &mut State, number: usize) {
         state.taken += 1;
         let queue = match state.nodes[number].stage {
@@ -149,7 +151,8 @@ impl<'a> Walk<'a> {
         state.queues[queue].push_back(number);
     }
 
-    /// An address that was only tried, and has no document, does not count.
+    /// Subtracts an address from the limit of documents: it was only tried, and does not have a
+    /// document.
     fn give_back(state: &mut State) {
         state.taken -= 1;
         if let Some(number) = state.refused.pop_front() {
@@ -191,7 +194,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next address; `None` when all is done.
+    /// Next address to inspect, waiting for other threads if necessary; `None` at the end of the
+    /// walk.
     fn next(&self) -> Option<usize> {
         let mut state = self.lock();
         loop {
@@ -221,7 +225,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Places of a site that lead to its Source, at that stage.
+    /// Locations of a site that can lead to its Source. `is_last` selects the ones to try last.
     fn places(&self, start: &str, is_last: bool) -> Vec<Lead> {
         let Ok(url) = Url::parse(start) else { return Vec::new() };
         let mut all: Vec<Lead> =
@@ -230,8 +234,8 @@ impl<'a> Walk<'a> {
         all
     }
 
-    /// Adds addresses that are tried if no other address had documents: links of the given page, and
-    /// places of a site whose root was given.
+    /// Adds addresses to try if no other address led to a document: links of a given page, and
+    /// locations of a site whose root was given.
     fn try_last(&self, state: &mut State) {
         let mut links = std::mem::take(&mut state.last);
         let is_bare = |number: &usize| {
@@ -252,7 +256,7 @@ impl<'a> Walk<'a> {
             let is_plain = |node: &Node| {
                 matches!(node.outcome, Outcome::Plain) && WebOrigin::of(&node.url) == site
             };
-            // A copy would begin with what robots.txt names.
+            // A copy would start with the Sitemaps in robots.txt.
             for plain in 0..state.nodes.len() {
                 if is_plain(&state.nodes[plain]) {
                     state.nodes[plain].found_by = FoundBy::Plain;
@@ -271,7 +275,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes over what was found, and adds what it leads to.
+    /// Stores the result of an inspection, and adds the addresses that it links to.
     fn done(&self, state: &mut State, number: usize, inspected: Inspection) {
         state.steps += 1;
         state.nodes[number].steps.1 = state.steps;
@@ -325,7 +329,7 @@ impl<'a> Walk<'a> {
         };
     }
 
-    /// Hands a document to its protocol, and follows its links.
+    /// Passes a document to its protocol, and adds the links of the document.
     fn take_over(&self, state: &mut State, number: usize, mut record: Box<dyn Record>) -> Outcome {
         let (nodes, options) = (&state.nodes, self.run.options);
         let taken = self
@@ -342,7 +346,7 @@ impl<'a> Walk<'a> {
         Outcome::Read(record)
     }
 
-    /// Follows the links of a page.
+    /// Adds the links of a page; a page in place of a required document is a failure.
     fn page(
         &self,
         state: &mut State,
@@ -375,7 +379,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// An inspection in progress; when it ends in any way, others may continue.
+/// An inspection in progress. Dropping the guard wakes waiting threads; a panic also ends the walk.
 struct InspectionGuard<'a, 'w>(&'a Walk<'w>);
 
 impl Drop for InspectionGuard<'_, '_> {
@@ -387,7 +391,7 @@ impl Drop for InspectionGuard<'_, '_> {
     }
 }
 
-/// A budget for a walk.
+/// Limits of a walk, from the options.
 pub(crate) fn budget<'a>(options: &Options, cancel: &'a AtomicBool) -> Budget<'a> {
     Budget {
         bytes_left: AtomicU64::new(options.max_bytes),

@@ -9,18 +9,18 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use url::Url;
 
-/// Why a document is checked.
+/// How the walk found a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundBy {
     Start,
     WellKnown,
     Robots,
     Sitemap,
-    /// A plain Sitemap that robots.txt names, of a site where nothing else was found.
+    /// A plain Sitemap from robots.txt, for a site without other documents.
     Plain,
-    /// What the site describes itself with (RFC 6415), tried where nothing else leads to documents.
+    /// The metadata of the site (RFC 6415), tried if nothing else leads to documents.
     HostMeta,
-    /// What that, or the page that was given, links to as documents of ResourceSync 0.1.
+    /// A document of ResourceSync 0.1 that host-meta or the given page links to.
     Site,
     Page,
     Up,
@@ -57,48 +57,49 @@ impl FoundBy {
     }
 }
 
-/// A document in the memory of its protocol.
+/// A document that its protocol read, in memory until the report.
 pub(crate) trait Record: Any + Debug + Send + Sync {
-    /// Fills in the entry of the report.
+    /// Fills in the entry of the document in the report.
     fn report(&self, node: &Node, document: &mut Document);
 
-    /// Documents that the document points to, beside the children of the node.
+    /// URLs of documents that the document links to, in addition to the children of the node.
     fn children(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Whether the document is of a Source; `None`: not known.
+    /// Whether the document belongs to a Source; `None` if unknown.
     fn is_document(&self, _found_by: FoundBy) -> Option<bool> {
         None
     }
 
-    /// Whether the findings of all pages are counted together: there may be very many pages.
+    /// Whether the limit of findings applies to all pages together, because there may be a very
+    /// large number of pages.
     fn counts_once(&self) -> bool {
         false
     }
 
-    /// Headers of the answer, for noticing a change.
+    /// Headers of the answer, used to detect a change of the document.
     fn facts(&self) -> Option<&ResponseFacts> {
         None
     }
 
-    /// Other documents: a change of such a document can be the reason for a finding.
+    /// Other documents whose change can explain a finding in this document.
     fn related(&self, _url: &str) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// The result of one address.
+/// Result of inspecting one address.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Waiting,
     Read(Box<dyn Record>),
-    /// A plain Sitemap that robots.txt named.
+    /// A plain Sitemap listed in robots.txt.
     Plain,
-    /// A web page, robots.txt, or a resource, by its name for people.
+    /// A web page, robots.txt or a resource; contains the name for the report.
     Page(&'static str),
     Failed(String),
-    /// Not checked, and why.
+    /// Not checked; contains the reason.
     Left(&'static str),
 }
 
@@ -107,7 +108,7 @@ impl Outcome {
         Self::Read(Box::new(record))
     }
 
-    /// The record, if there is one of that type.
+    /// The record as the type of a protocol; `None` if the record has another type.
     pub(crate) fn record<R: Record>(&self) -> Option<&R> {
         let Self::Read(record) = self else { return None };
         (&**record as &dyn Any).downcast_ref()
@@ -119,21 +120,21 @@ impl Outcome {
     }
 }
 
-/// Where a document was found, as far as it matters for what is remembered.
+/// Origin of a document, which decides with which others it is compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// The index it was reached from.
+    /// URL of the index that links to the document.
     pub(crate) index: Option<String>,
-    /// It is of the past: an archive led to it.
+    /// Whether the document is archived: an archive links to it.
     pub(crate) archived: bool,
 }
 
-/// A link that is followed.
+/// A link that the walk follows.
 #[derive(Debug)]
 pub(crate) struct Lead {
     pub(crate) url: String,
     pub(crate) found_by: FoundBy,
-    /// Data that the protocol attaches to the link.
+    /// Data of the protocol about the link.
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) level: u32,
     pub(crate) origin: Origin,
@@ -141,43 +142,43 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    /// A link without a note whose target is read at once.
+    /// A link without data of a protocol, whose target is read at once.
     pub(crate) fn new(url: impl Into<String>, found_by: FoundBy, level: u32) -> Self {
         let (origin, stage) = (Origin::default(), Stage::Now);
         Self { url: url.into(), found_by, note: None, level, origin, stage }
     }
 }
 
-/// When an address is read.
+/// Time within the walk at which an address is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     #[default]
     Now,
-    /// Change Lists: read later, since the other lists have to be known before them.
+    /// Change Lists: read after the other lists, so that they contain all changes in these lists.
     Late,
-    /// Documents of archives: read last, since a current list may be in an archive too.
+    /// Documents of archives: read last, because an archive may also contain a current list.
     Past,
-    /// Only where nothing else led to a document.
+    /// Addresses that are tried only if nothing else led to a document.
     Try,
 }
 
-/// One address.
+/// An address of the walk and its result.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) url: String,
     pub(crate) found_by: FoundBy,
-    /// The document that led here.
+    /// Index of the document that links here.
     pub(crate) from: Option<usize>,
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) level: u32,
     pub(crate) origin: Origin,
     pub(crate) stage: Stage,
     pub(crate) outcome: Outcome,
-    /// Documents that were added while this one was read.
+    /// Links of the document, added while it was read.
     pub(crate) children: Vec<String>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) millis: u64,
-    /// When reading began and ended, counted in steps of the walk.
+    /// Start and end of reading, counted in steps of the walk.
     pub(crate) steps: (u64, u64),
 }
 
@@ -202,19 +203,19 @@ impl Node {
         }
     }
 
-    /// Whether a document of a Source was read.
+    /// Whether the address has a document of a Source that was read.
     pub(crate) fn is_document(&self) -> bool {
         matches!(&self.outcome, Outcome::Read(record) if record.is_document(self.found_by) == Some(true))
     }
 
-    /// Whether the root of a site was given.
+    /// Whether the address is a start and the root of a site.
     pub(crate) fn is_root(&self) -> bool {
         self.found_by == FoundBy::Start && Url::parse(&self.url).is_ok_and(|url| url.path() == "/")
     }
 }
 
-/// Whether documents were found at the site of what was given, or by what is there. Its root need not
-/// have a page then.
+/// Whether the walk found documents at the site of a start, or through that site. If so, the root
+/// of the site need not have a page.
 pub(crate) fn site_has_documents(nodes: &[Node], start: usize) -> bool {
     let origin = WebOrigin::of(&nodes[start].url);
     let is_of_site = |node: &Node| {
@@ -227,11 +228,11 @@ pub(crate) fn site_has_documents(nodes: &[Node], start: usize) -> bool {
     nodes.iter().any(|node| node.is_document() && is_of_site(node))
 }
 
-/// Everything that was learnt.
+/// All results of a walk.
 pub(crate) struct Walked {
     pub(crate) nodes: Vec<Node>,
     pub(crate) by_url: HashMap<String, usize>,
-    /// Resources of each set, for the sample.
+    /// Resources of each set that can be sampled.
     pub(crate) sets: HashMap<String, Sampled>,
     pub(crate) limit: Option<&'static str>,
     pub(crate) cancelled: bool,
@@ -242,12 +243,13 @@ pub(crate) struct Walked {
 #[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) listed: Sketch<Listed>,
-    /// No other resources of the set can be fetched: the documents are not read again.
+    /// Whether `listed` contains all resources of the set that can be fetched, so that the
+    /// documents are not read again.
     pub(crate) is_all: bool,
 }
 
 impl Walked {
-    /// Adds findings to the documents at these addresses.
+    /// Adds findings to the documents with these URLs.
     pub(crate) fn add(&mut self, found: HashMap<String, Findings>) {
         for (url, found) in found {
             if let Some(number) = self.by_url.get(&url) {
@@ -256,7 +258,8 @@ impl Walked {
         }
     }
 
-    /// The record of an address, if there is one of that type.
+    /// The record at an address as the type of a protocol; `None` if it is missing or has another
+    /// type.
     pub(crate) fn record<R: Record>(&self, url: &str) -> Option<&R> {
         self.nodes[*self.by_url.get(url)?].outcome.record()
     }

@@ -1,4 +1,4 @@
-//! The interface between protocols and the walk, the sample and the report.
+//! Interface between protocols and the walk, the sample and the report.
 
 use crate::fetch::archive::Got;
 use crate::fetch::hosts::Hosts;
@@ -15,17 +15,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use url::Url;
 
-/// A protocol, during one run.
+/// A protocol, for the duration of one run.
 pub(crate) trait Protocol: Sync {
-    /// Whether the first bytes of a document are of this protocol.
+    /// Whether the first bytes of a document show this protocol.
     fn is_document(&self, begin: &[u8]) -> bool;
 
-    /// Findings of a single document, in pieces of that many bytes.
+    /// Checks a single document, passed to its parser in pieces of `piece` bytes.
     fn check(&self, bytes: &[u8], piece: usize, found: Findings) -> Findings;
 
-    // Recognition. A recognised document is read after the walk, by `read`.
+    // Recognition. A recognized document is read after the walk, by `read`.
 
-    /// Whether the first bytes of a resource show a document of this protocol and nothing else.
+    /// Whether the first bytes of a resource show that it is a document of this protocol.
     fn has_mark(&self, _begin: &[u8]) -> bool {
         false
     }
@@ -34,17 +34,17 @@ pub(crate) trait Protocol: Sync {
         None
     }
 
-    /// Recognises a given package.
+    /// Recognizes a package that is a start.
     fn recognise_package(&self, _url: &str, _file: &File) -> Option<Box<dyn Record>> {
         None
     }
 
-    /// Recognises a document without marks by the documents below.
+    /// Recognizes a document without a mark of the protocol by the documents that it links to.
     fn recognise_below<'f>(&'f self, _visit: &'f Visit<'_>, _begin: &'f [u8]) -> Recognition<'f> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Reads the given document and the documents below.
+    /// Reads the given document and the documents that it links to.
     fn read<'f>(
         &self,
         _feeds: &'f mut Feeds<'_>,
@@ -55,34 +55,34 @@ pub(crate) trait Protocol: Sync {
 
     // Reading during the walk.
 
-    /// The reader of documents that no protocol recognised.
+    /// Reader for documents that no protocol recognized.
     fn reader<'v>(&'v self, _visit: &'v Visit<'_>) -> Option<Box<dyn Reader + 'v>> {
         None
     }
 
-    /// Checks a package; hands it back if it has none.
+    /// Checks a package. The error is a package that this protocol does not check.
     fn package(&self, _visit: &Visit<'_>, got: Got) -> Result<Inspection, Got> {
         Err(got)
     }
 
     // Children.
 
-    /// Whether the head of an answer leads to its documents.
+    /// Whether the headers of an answer link to documents of this protocol.
     fn leads_on(&self, _facts: &ResponseFacts) -> bool {
         false
     }
 
-    /// Links of a page, robots.txt or host-meta that lead to documents of this protocol.
+    /// Links in a page, robots.txt or host-meta to documents of this protocol.
     fn links(&self, _page: &Page<'_>) -> Vec<Lead> {
         Vec::new()
     }
 
-    /// Places of the site of a URL that may lead to its documents.
+    /// Locations on the site of a URL that may lead to documents of this protocol.
     fn places(&self, _start: &Url) -> Vec<Lead> {
         Vec::new()
     }
 
-    /// Returns the level of a document of this protocol and the links to follow.
+    /// Returns the level of a document of this protocol, and the links to follow.
     fn take_over(
         &self,
         _record: &mut dyn Record,
@@ -95,35 +95,35 @@ pub(crate) trait Protocol: Sync {
 
     // Rules.
 
-    /// Judges its documents against each other.
+    /// Compares the documents of this protocol with each other.
     fn relate(&self, _walked: &mut Walked, _run: &Run<'_>) {}
 
-    /// Hands over all resources that its documents list.
+    /// Passes on all resources listed in documents of this protocol.
     fn each_resource(&self, _walked: &Walked, _run: &Run<'_>, _send: &mut dyn FnMut(Listed)) {}
 
-    /// The fault of a link of a listed resource.
+    /// Fault of a link that the answer of a listed resource contains.
     fn link_fault(&self, _walked: &Walked, _listed: &Listed, _target: &str) -> Option<String> {
         None
     }
 }
 
-/// Work in progress.
+/// A boxed future of a protocol.
 pub(crate) type Pending<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
 
-/// Whether a document was recognised.
+/// Result of recognizing a document: its record, or `None`.
 pub(crate) type Recognition<'f> = Pending<'f, Result<Option<Box<dyn Record>>, Failure>>;
 
-/// The beginning of an answer.
+/// The first bytes of an answer.
 pub(crate) struct Begin<'b> {
     pub(crate) bytes: &'b [u8],
     pub(crate) found_by: FoundBy,
-    /// It is host-meta, in which nothing but links is read.
+    /// Whether the document is host-meta, of which only the links are read.
     pub(crate) is_links: bool,
-    /// It is JSON by its name or media type.
+    /// Whether the document is JSON by its name or media type.
     pub(crate) is_json: bool,
 }
 
-/// A page for people, robots.txt, or host-meta.
+/// A web page, robots.txt or host-meta.
 pub(crate) struct Page<'p> {
     pub(crate) bytes: &'p [u8],
     pub(crate) facts: &'p ResponseFacts,
@@ -131,9 +131,9 @@ pub(crate) struct Page<'p> {
     pub(crate) is_host_meta: bool,
 }
 
-/// Reads one document while it is fetched.
+/// Reads one document while it is downloaded.
 pub(crate) trait Reader {
-    /// Takes the head of the answer into account.
+    /// Receives the headers of the answer, before the first bytes.
     fn answered(&mut self, facts: &ResponseFacts);
 
     fn feed(&mut self, bytes: &[u8]) -> Go;
@@ -150,11 +150,11 @@ pub(crate) struct Run<'a> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) hosts: Hosts,
     pub(crate) protocols: &'a [Box<dyn Protocol>],
-    /// Conditional requests that are left for the walk.
+    /// Number of conditional requests that the walk may still send.
     pub(crate) conditions: AtomicU64,
 }
 
-/// One address that is inspected.
+/// An address under inspection, with its options.
 pub(crate) struct Visit<'v> {
     pub(crate) run: &'v Run<'v>,
     pub(crate) client: &'v Client,
@@ -162,9 +162,9 @@ pub(crate) struct Visit<'v> {
     pub(crate) url: String,
     pub(crate) found_by: FoundBy,
     pub(crate) origin: Origin,
-    /// Data that the protocol attached to the link.
+    /// Data of the protocol about the link.
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
-    /// How many findings of one rule may be kept.
+    /// Most findings of one rule that are stored.
     pub(crate) most_each: usize,
 }
 
@@ -178,7 +178,7 @@ impl Visit<'_> {
     }
 }
 
-/// The result of one inspection.
+/// Result of one inspection, with its findings.
 pub(crate) struct Inspection {
     pub(crate) found: Inspected,
     pub(crate) findings: Vec<Finding>,
@@ -199,14 +199,14 @@ impl From<Failure> for Inspection {
     }
 }
 
-/// The kind of answer of an address.
+/// Kind of answer from an address.
 pub(crate) enum Inspected {
     Done(Outcome),
-    /// A document or package that the protocol of that number reads later.
+    /// A document or package that a protocol reads later, with the index of the protocol.
     Later(usize, Box<dyn Record>),
     Page(Vec<u8>, Box<ResponseFacts>),
-    /// A resource, which leads to its Source by the headers of its answer.
+    /// A resource whose headers link to its Source.
     Resource(Box<ResponseFacts>),
-    /// The walk ends: a limit was reached, or the user stopped the run.
+    /// The walk ends because a limit was reached or the user stopped the run.
     Ended(Failure),
 }

@@ -4,7 +4,7 @@ use crate::report::{Document, Finding, Options, Report};
 use crate::walk::node::{FoundBy, Node, Outcome, Walked, site_has_documents};
 use std::collections::{BTreeMap, HashSet};
 
-/// Puts together what was learnt.
+/// Creates the report from the results of a walk.
 pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report {
     let order = order(&walked);
     let places: BTreeMap<usize, usize> =
@@ -62,7 +62,7 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
     }
 }
 
-/// Documents that a document points to, in its order.
+/// Documents that a document links to, in the order of its links.
 fn below(walked: &Walked, number: usize) -> Vec<usize> {
     let node = &walked.nodes[number];
     let Outcome::Read(record) = &node.outcome else { return Vec::new() };
@@ -70,9 +70,10 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
     urls.filter_map(|url| walked.by_url.get(url).copied()).collect()
 }
 
-/// From the top down, each once; what nothing points to comes in the order it was found.
+/// Order of the report: from the top down, each document once. Documents without a link to them
+/// follow in the order of their discovery.
 fn order(walked: &Walked) -> Vec<usize> {
-    // A root without a page is not a fault of a site whose documents were found.
+    // A site whose documents were found need not have a page at its root.
     let is_bare = |number: usize| {
         let node = &walked.nodes[number];
         matches!(node.outcome, Outcome::Failed(_))
@@ -95,7 +96,8 @@ fn order(walked: &Walked) -> Vec<usize> {
     order
 }
 
-/// Addresses that were only tried are not reported, unless something was found there.
+/// Whether an address is reported. An address that was only tried is not, unless it has a document
+/// or a finding.
 fn is_shown(node: &Node) -> bool {
     match &node.outcome {
         Outcome::Read(_) => true,

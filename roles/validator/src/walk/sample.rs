@@ -1,4 +1,4 @@
-//! Comparison of resources with the lists: a sample is fetched, or all [rs-core §7].
+//! Comparison of resources with the lists. A sample is fetched, or all resources [rs-core §7].
 
 use crate::fetch::archive::TOO_LARGE;
 use crate::fetch::digest::Hasher;
@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Resources that wait to be fetched.
+/// Resources that may wait for a free connection.
 const WAITING_MAX: usize = 256;
-/// Bytes of a web page that are searched for a link.
+/// Bytes of a web page that are searched for links.
 const PAGE_MAX: usize = 64 << 10;
 
-/// The results of sampling.
+/// Results of fetching the sample.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) fetched: u64,
     pub(crate) limit: Option<&'static str>,
 }
 
-/// Fetches the sample; findings are added to those of the list that has the resource.
+/// Fetches the sample. Findings belong to the list that contains the resource.
 pub(crate) fn sample(walked: &mut Walked, run: &Run<'_>) -> Fetched {
     let options = run.options;
     let is_over = walked.limit.is_some_and(|limit| limit != MAX_DOCUMENTS);
@@ -112,7 +112,7 @@ fn with(
     add(of.or_insert_with(|| Findings::new(url, options.mode, options.most_each)));
 }
 
-/// One resource being fetched.
+/// A resource that is being fetched.
 struct One<'a> {
     listed: &'a Listed,
     walked: &'a Walked,
@@ -121,7 +121,8 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// Whether it was fetched. An error is the name of a limit.
+    /// Fetches and compares the resource; returns whether it was fetched. The error is the name of
+    /// a limit.
     async fn fetch(&self, client: &Client) -> Result<bool, &'static str> {
         let listed = self.listed;
         let most = self.run.options.max_file_bytes;
@@ -169,8 +170,9 @@ impl One<'_> {
         Ok(true)
     }
 
-    /// Compares the length of a resource that is too large to be read with Content-Length. Many servers do not
-    /// answer HEAD, or state no length or 0 then: the head of GET decides, whose body is not read.
+    /// Compares the length of a resource over the size limit with Content-Length. Many servers do
+    /// not answer HEAD, or send neither a length nor a correct one: then the headers of GET decide,
+    /// and the body is not read.
     async fn ask_length(&self, client: &Client) -> Result<bool, &'static str> {
         let uri = &self.listed.uri;
         let mut answer = fetch::head(client, uri, self.run.budget).await;
@@ -193,7 +195,8 @@ impl One<'_> {
         Ok(true)
     }
 
-    /// Judges a resource that was not read to its end, by Content-Length or the bytes read so far.
+    /// Compares the length of a resource that was read in part with Content-Length or the bytes
+    /// read so far.
     fn too_large(&self, facts: &ResponseFacts, read: Option<u64>) {
         let uri = || excerpt(&self.listed.uri);
         let stated = facts.length();
@@ -267,7 +270,8 @@ impl One<'_> {
         }
     }
 
-    /// Whether it changed after the list was made, so that the list cannot know.
+    /// Whether the resource changed after the list was made, so that the list cannot contain the
+    /// change.
     fn changed_since(&self, facts: &ResponseFacts) -> bool {
         let (Some(at), Some(modified)) = (self.listed.at, seconds(facts)) else { return false };
         modified > at.instant.as_seconds()

@@ -1,8 +1,8 @@
-//! Second checks: a fault is dropped if the Source changed while it was read.
+//! Second checks. A fault is dropped if the Source changed while it was read.
 //!
-//! A living Source may publish a list again between our checks its index and at the list itself.
-//! Findings that could come from that are dropped when one of the documents in question has changed
-//! since it was read.
+//! A Source in operation may publish a list again after its index was checked and before the list
+//! is. Findings that this can explain are dropped if one of the documents concerned changed after
+//! it was read.
 
 use crate::fetch::{self, is_url};
 use crate::report::{Finding, Options, Rule, rules as r};
@@ -11,7 +11,7 @@ use abreast_net::{Client, Shared};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// Documents asked for again.
+/// Documents that are requested again.
 const LOOKS_MAX: usize = 200;
 
 static VOLATILE: &[&Rule] = &[
@@ -76,7 +76,7 @@ pub(crate) fn settle(walked: &mut Walked, options: &Options, shared: &Arc<Shared
     }
 }
 
-/// The document itself, who led to it, and what its links lead to.
+/// The document, the document that links to it, and the documents that it links to.
 fn related(walked: &Walked, number: usize) -> Vec<usize> {
     let node = &walked.nodes[number];
     let mut all = vec![number];

@@ -1,17 +1,17 @@
-//! Sketches: two collections of any size compared in little memory, by the URIs with the smallest
+//! Sketches compare two collections of any size in little memory, by the URIs with the smallest
 //! hashes of each.
 //!
-//! Equal collections have equal such URIs, so what one has below the threshold of both and the
-//! other has not is a difference. They are an even sample too: resources to fetch are taken from
-//! there.
+//! Equal collections have the same URIs with the smallest hashes. If only one collection has a URI
+//! with a hash below the threshold of both sketches, the collections differ. These URIs are also an
+//! even sample, from which the resources to fetch are selected.
 
 use abreast_webtypes::{Digests, W3cDatetime};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-/// A hash that the publisher of the URIs cannot choose, other than by the seed.
+/// Hash of a URI. Without the seed, a publisher cannot predict which URIs have small hashes.
 pub(crate) fn hash(seed: u64, uri: &str) -> u64 {
-    // FNV-1a, then mixed well, so that small hashes are an even share.
+    // FNV-1a, then a mixing step, so that small hashes are an even share.
     let mut state = seed ^ 0xcbf2_9ce4_8422_2325;
     for chunk in uri.as_bytes().chunks(8) {
         let mut word = [0_u8; 8];
@@ -24,7 +24,7 @@ pub(crate) fn hash(seed: u64, uri: &str) -> u64 {
     state ^ (state >> 32)
 }
 
-/// A list entry of a resource, and its place.
+/// A resource with the metadata of its list entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) uri: String,
@@ -33,13 +33,13 @@ pub(crate) struct Listed {
     pub(crate) media_type: String,
     pub(crate) encoding: String,
     pub(crate) lastmod: Option<W3cDatetime>,
-    /// `at` of the list.
+    /// `at` of the list that contains the entry.
     pub(crate) at: Option<W3cDatetime>,
     pub(crate) document: String,
     pub(crate) place: (u64, u64),
 }
 
-/// The items with the smallest hashes.
+/// The items with the smallest hashes, up to a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch<T> {
     most: usize,
@@ -51,13 +51,14 @@ impl<T> Sketch<T> {
         Self { most: most.max(1), items: BTreeMap::new() }
     }
 
-    /// Whether an item of that hash would be kept.
+    /// Whether the sketch would store an item with this hash.
     pub(crate) fn wants(&self, hash: u64) -> bool {
         self.items.len() < self.most
             || self.items.last_key_value().is_none_or(|(last, _)| hash <= *last)
     }
 
-    /// The item of that hash, made if there is none yet.
+    /// Returns the item with this hash, and calls `make` if it is missing. `None` if the hash is
+    /// too large for the sketch.
     pub(crate) fn entry(&mut self, hash: u64, make: impl FnOnce() -> T) -> Option<&mut T> {
         if !self.wants(hash) {
             return None;
@@ -69,7 +70,7 @@ impl<T> Sketch<T> {
         self.items.get_mut(&hash)
     }
 
-    /// Hashes up to this one are all there.
+    /// The sketch contains all items with hashes up to this one.
     pub(crate) fn threshold(&self) -> u64 {
         if self.items.len() < self.most {
             u64::MAX
@@ -78,7 +79,7 @@ impl<T> Sketch<T> {
         }
     }
 
-    /// Forgets an item.
+    /// Removes the item with this hash.
     pub(crate) fn remove(&mut self, hash: u64) {
         self.items.remove(&hash);
     }
@@ -87,7 +88,7 @@ impl<T> Sketch<T> {
         self.items.get(&hash)
     }
 
-    /// The smallest hashes first.
+    /// The items, sorted by ascending hash.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.items.iter().map(|(hash, item)| (*hash, item))
     }
@@ -96,7 +97,7 @@ impl<T> Sketch<T> {
         self.items.is_empty()
     }
 
-    /// Takes over what another one has.
+    /// Adds the items of another sketch; `join` combines items with the same hash.
     pub(crate) fn merge(&mut self, other: Self, mut join: impl FnMut(&mut T, T)) {
         for (hash, item) in other.items {
             let mut item = Some(item);
@@ -112,13 +113,13 @@ impl<T> Sketch<T> {
     }
 }
 
-/// Which URIs were listed before, and where? Exactly while they are few, then for an even share of
-/// them, which the seed selects.
+/// First places of URIs, to find duplicates. While there are few URIs, all are stored; after that
+/// an even share, which the seed selects.
 #[derive(Debug)]
 pub(crate) struct Seen {
     most: usize,
     seed: u64,
-    /// Only hashes with that many leading zero bits are kept.
+    /// Only hashes with at least this many leading zero bits are stored.
     zeros: u32,
     places: HashMap<u64, (u32, u32)>,
 }
@@ -128,7 +129,7 @@ impl Seen {
         Self { most, seed, zeros: 0, places: HashMap::new() }
     }
 
-    /// Notes that a URI of a group is at a place; reports where it was before.
+    /// Adds the place of a URI in a group, and returns an earlier place if there is one.
     pub(crate) fn insert(
         &mut self,
         group: &str,
@@ -154,7 +155,7 @@ impl Seen {
         }
     }
 
-    /// One in how many URIs is checked.
+    /// Share of URIs that are checked: one in this many.
     pub(crate) fn one_in(&self) -> u64 {
         1 << self.zeros
     }
