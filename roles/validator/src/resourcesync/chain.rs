@@ -1,18 +1,18 @@
-//! Intervals that follow each other: the lists of a Change List Index, the packages of a Change Dump and
-//! the dumps of its index [rs-core §12.2, §13.1].
+//! Intervals in sequence: the lists of a Change List Index, the packages of a Change Dump and the
+//! dumps of its index [rs-core §12.2, §13.1].
 //!
-//! A document by itself shows the intervals that its entries state. Where they state none, those of the
-//! lists and packages themselves are used after the walk.
+//! A single document is checked with the intervals in its entries. For entries without an interval,
+//! the intervals of the lists and packages themselves are checked after the walk.
 
 use crate::fetch::values::is_before;
 use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::{Precision, W3cDatetime};
 
-/// A finding: its rule, its place, its message.
+/// A finding as its rule, place and message.
 pub(crate) type Fault = (&'static Rule, (u64, u64), String);
 
-/// A limit of an interval, and whether the entry states it rather than the document it leads to.
+/// Start or end of an interval, and whether it is from the entry or from the entry's target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     pub(crate) time: W3cDatetime,
@@ -20,34 +20,34 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// The limit of an entry, or else that of the document it leads to.
+    /// The time in an entry or, if it is missing, the time in the target of the entry.
     pub(crate) fn of(entry: Option<W3cDatetime>, own: Option<W3cDatetime>) -> Option<Self> {
         let time = entry.or(own)?;
         Some(Self { time, is_stated: entry.is_some() })
     }
 }
 
-/// One interval.
+/// Interval of one entry or its target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interval {
     pub(crate) from: Option<Bound>,
     pub(crate) until: Option<Bound>,
-    /// How it is known that it has no end.
+    /// Why the interval is known to be open, if it is.
     pub(crate) open: Option<Openness>,
     pub(crate) place: (u64, u64),
 }
 
-/// How it is known that an interval has no end.
+/// Source of the information that an interval is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Openness {
-    /// The entry has `from`, and no `until`.
+    /// The entry has `from`, but not `until`.
     Stated,
-    /// The list itself has no `until`.
+    /// The target of the entry does not have `until`.
     Own,
 }
 
-/// Is there time between two? In a Change Dump one unit, as the coarser of them is written, is none: the core
-/// specification does not state whether `until` is within the interval.
+/// Whether there is a gap between two times. In a Change Dump, a gap of one unit of the coarser
+/// time is permitted: the specification does not define whether `until` is within the interval.
 fn is_apart(of: Capability, one: W3cDatetime, other: W3cDatetime) -> bool {
     const SECOND: i64 = 1_000_000;
     let unit = match one.precision.min(other.precision) {
@@ -63,14 +63,15 @@ fn is_apart(of: Capability, one: W3cDatetime, other: W3cDatetime) -> bool {
     is_before(one, other) && between > permitted
 }
 
-/// Intervals of one document, in their order.
+/// Intervals of the entries of one document, in document order.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
-    /// The entries alone are judged; else what they state is judged already.
+    /// Whether to compare only times from entries. If not, only pairs with a time from a target are
+    /// compared, because pairs of entries were checked before.
     is_alone: bool,
     before: Option<Interval>,
     latest: Option<Bound>,
-    /// The latest end.
+    /// The latest end of the intervals so far.
     end: Option<Bound>,
     first: Option<Interval>,
     is_started: bool,
@@ -81,28 +82,28 @@ impl Chain {
         Self { is_alone, before: None, latest: None, end: None, first: None, is_started: false }
     }
 
-    /// Of a document by itself.
+    /// Checks the entries of a document without their targets.
     pub(crate) const fn alone() -> Self {
         Self::new(true)
     }
 
-    /// Of a document with those that it leads to.
+    /// Checks a document together with the targets of its entries.
     pub(crate) const fn related() -> Self {
         Self::new(false)
     }
 
-    /// Whether these limits are compared here.
+    /// Whether this chain compares these two times.
     const fn compares(&self, one: Bound, other: Bound) -> bool {
         self.is_alone == (one.is_stated && other.is_stated)
     }
 
-    /// The next interval is unknown: its document was not read.
+    /// Skips an interval that is unknown because its document was not read.
     pub(crate) const fn unknown(&mut self) {
         self.is_started = true;
         self.before = None;
     }
 
-    /// Judges the next interval.
+    /// Compares the next interval with the earlier ones.
     pub(crate) fn next(&mut self, of: Capability, next: Interval, faults: &mut Vec<Fault>) {
         let is_index = of == Capability::ChangeList;
         let (order, gap, what) = if is_index {
@@ -142,7 +143,7 @@ impl Chain {
         self.before = Some(next);
     }
 
-    /// Judges the ends, by the interval that the document states.
+    /// Compares the first start and the last end with the interval of the document.
     pub(crate) fn end(
         &self,
         of: Capability,
@@ -178,7 +179,7 @@ impl Chain {
                 format!("the {whole} is closed at a time that its last {what} does not reach");
             faults.push((rule, place, message));
         }
-        // An index of lists may state less than they have.
+        // The interval of an index of lists may be shorter than the intervals of its lists.
         let is_dump = of != Capability::ChangeList;
         if let (true, Some(from), Some(first)) = (is_dump, from.map(stated), first.from)
             && is_before(first.time, from.time)

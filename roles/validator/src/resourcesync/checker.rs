@@ -1,6 +1,6 @@
-//! The checker of one document. It streams in little memory and never stops at a fault.
+//! The checker of one document. It streams in bounded memory and continues after faults.
 //!
-//! Only bytes that are no XML end the reading: behind them nothing can be reported.
+//! Only bytes that are not XML end the check: nothing after them can be reported.
 
 mod start;
 
@@ -20,20 +20,20 @@ use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, excerpt};
 use start::Start;
 use std::time::SystemTime;
 
-/// Bytes a Sitemap may have, unpacked [rs-core §7].
+/// Most bytes of a Sitemap, unpacked [rs-core §7].
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
-/// Longest text of `lastmod` and `changefreq`.
+/// Longest text of `lastmod` and `changefreq`, in bytes.
 const MAX_TEXT: usize = 1_024;
-/// Pieces in which a chunk is parsed.
+/// Size in bytes of the pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
-/// Nobody watches.
+/// An observer that ignores all parts of the document.
 impl DocumentObserver for () {
     fn head(&mut self, _head: &Head) {}
     fn entry(&mut self, _head: &Head, _entry: &Entry, _found: &mut Findings) {}
 }
 
-/// Checks one document.
+/// Checks one document of ResourceSync or a Sitemap.
 pub(crate) struct Checker<W> {
     xml: Reader,
     pub(crate) found: Findings,
@@ -45,13 +45,13 @@ pub(crate) struct Checker<W> {
     text: String,
     faults: ElementFaults,
     state: judge::State,
-    /// What copies read documents with, until it refuses this one.
+    /// The parser that copies use, until it refuses this document.
     reader: Option<Box<(Parser, v1_1::Entry)>>,
-    /// Why it refuses the document.
+    /// Error for which copies refuse the document.
     pub(crate) refusal: Option<SyntaxError>,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
-    /// It was read to its end.
+    /// Whether the document was read to its end.
     pub(crate) complete: bool,
     broken: bool,
 }
@@ -81,7 +81,7 @@ impl<W: DocumentObserver> Checker<W> {
         }
     }
 
-    /// The document is the manifest in a package, of which copies read more entries.
+    /// Applies the limits of a manifest in a package, of which copies read more entries.
     pub(crate) fn of_manifest(mut self) -> Self {
         self.reader = Some(Self::reader(Limits::of_manifest()));
         self
@@ -91,8 +91,8 @@ impl<W: DocumentObserver> Checker<W> {
         Box::new((Parser::new(limits), v1_1::Entry::default()))
     }
 
-    /// Takes the head of the answer into account: the `charset` of its type, and the server's clock, which may be
-    /// ahead of this one.
+    /// Uses the headers of the answer: `charset` of the media type, and the clock of the server,
+    /// which may be ahead of the local one.
     pub(crate) fn answered(&mut self, facts: &ResponseFacts) {
         self.xml.use_charset(facts.media_type());
         if let Some(reader) = &mut self.reader {
@@ -102,12 +102,12 @@ impl<W: DocumentObserver> Checker<W> {
         self.faults.now = self.faults.now.max(date.map(a_moment_after));
     }
 
-    /// Whether nothing more can be reported.
+    /// Whether the document is not XML, so that no more faults can be reported.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Takes more of the document.
+    /// Checks the next bytes of the document.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         for piece in bytes.chunks(PIECE) {
@@ -123,7 +123,7 @@ impl<W: DocumentObserver> Checker<W> {
         }
     }
 
-    /// Reads as copies do, as far as there are bytes.
+    /// Parses the available bytes with the parser of copies.
     fn read(&mut self) {
         let Some(reader) = &mut self.reader else { return };
         let (parser, entry) = &mut **reader;
@@ -141,7 +141,7 @@ impl<W: DocumentObserver> Checker<W> {
         self.reader = None;
     }
 
-    /// The document is at its end.
+    /// Checks the end of the document.
     pub(crate) fn finish(&mut self) {
         if !self.broken {
             if let Some(reader) = &mut self.reader {
@@ -167,7 +167,7 @@ impl<W: DocumentObserver> Checker<W> {
         if self.bytes > SPEC_MAX_BYTES {
             self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
         }
-        // Of what is no XML nothing else can be reported.
+        // For text that is not XML, the fault of XML is already reported.
         if let Some(error) = self.refusal.as_ref().filter(|_| !self.broken) {
             self.found.refuse(&r::READ, error);
         }
@@ -238,7 +238,7 @@ impl<W: DocumentObserver> Checker<W> {
         }
     }
 
-    /// Line and column of the token in hand.
+    /// Line and column of the current token.
     fn here(&self) -> (u64, u64) {
         let at = self.xml.error("", "");
         (at.line(), at.column())
@@ -252,7 +252,7 @@ impl<W: DocumentObserver> Checker<W> {
             }
             Start::Entry => {
                 self.end_head(judge::Extent { head: true, entries: false });
-                // Counts the lines up to here once.
+                // Counts the lines up to here only once.
                 self.xml.line();
                 let place = self.here();
                 self.entry.clear(place);

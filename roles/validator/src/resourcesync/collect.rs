@@ -15,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 const CHILDREN_MAX: usize = 50_000;
 /// Hubs of one topic that are checked.
 pub(crate) const HUBS_MAX: usize = 64;
-/// URIs compared of each set.
+/// URIs of each set that are compared.
 pub(crate) const SKETCH: usize = 256;
 
-/// An entry of a document that points to documents or packages.
+/// An entry that links to a document or package.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Child {
     pub(crate) url: String,
@@ -32,31 +32,32 @@ pub(crate) struct Child {
     pub(crate) media_type: String,
     pub(crate) contents: Option<String>,
     pub(crate) place: (u64, u64),
-    /// Data of notifications only.
+    /// Data of notifications and topics; `None` for other entries.
     pub(crate) announced: Option<Box<NotificationFacts>>,
 }
 
-/// Of an entry of a Capability List for a topic, or of an entry of a Framework Notification.
+/// Facts from an entry of a Capability List for a topic, or from an entry of a Framework
+/// Notification.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NotificationFacts {
-    /// Where the topic is subscribed to.
+    /// Hubs that accept subscriptions to the topic.
     pub(crate) hubs: Vec<String>,
     pub(crate) change: Option<Change>,
-    /// When the document changed, as far as that is stated.
+    /// Time of the document's change, if the entry contains it.
     pub(crate) time: Option<W3cDatetime>,
-    /// The index of the document, as the notification states.
+    /// Index of the document according to the notification.
     pub(crate) index: Option<String>,
 }
 
-/// State shared by all documents while they are read.
+/// State that is shared while documents are read.
 pub(crate) struct Context {
     pub(crate) seed: u64,
     pub(crate) seen: Mutex<Seen>,
-    /// URIs compared of each set.
+    /// URIs of each set that are compared.
     pub(crate) sketch: usize,
 }
 
-/// Learns what one document states.
+/// Collects the facts from one document that are compared with other documents.
 pub(crate) struct Collector<'a> {
     context: &'a Context,
     number: u32,
@@ -68,11 +69,12 @@ pub(crate) struct Collector<'a> {
     pub(crate) children_left_out: u64,
     pub(crate) listed: Sketch<Listed>,
     pub(crate) changed: Sketch<Changes>,
-    /// Of all entries of a manifest, in their order.
+    /// Hash of all entries of a manifest, in document order.
     fingerprint: DefaultHasher,
-    /// Entries read so far.
+    /// Number of entries read so far.
     entries: u32,
-    /// Places where a URI is listed that was listed before: the document's number and the entry's.
+    /// Places of duplicate URIs, each with the number of the document and entry that has the URI
+    /// first.
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
 }
 
@@ -104,7 +106,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The documents with equal ones state the same.
+    /// Hash of the entries. Manifests with the same fingerprint have the same content.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint.finish()
     }

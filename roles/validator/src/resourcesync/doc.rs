@@ -10,22 +10,22 @@ use crate::walk::node::{FoundBy, Node, Record};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{W3cDatetime, resolve};
 
-/// A document that was read.
+/// A ResourceSync document that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Doc {
     pub(crate) head: Head,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) complete: bool,
-    /// Why copies refuse it.
+    /// Error for which copies refuse the document.
     pub(crate) refusal: Option<String>,
     pub(crate) children: Vec<Child>,
     pub(crate) fingerprint: u64,
     pub(crate) facts: ResponseFacts,
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
-    /// A topic at which nothing was stated yet.
+    /// Whether the document is a topic without content, since nothing was notified yet.
     pub(crate) silent: bool,
-    /// Resources and changes, until the set has them.
+    /// Resources and changes, until they are moved to the set.
     pub(crate) sketches: Option<Sketches>,
 }
 
@@ -42,7 +42,7 @@ impl Doc {
         self.capability() == Some(capability)
     }
 
-    /// Where a link leads, and where it is written.
+    /// Target of the first link with a relation, and the place of the link.
     pub(crate) fn link(&self, base: &str, rel: &str) -> Option<(String, (u64, u64))> {
         let (href, place) = self.head.link(rel)?;
         Some((resolve(base, href).ok()?, place))
@@ -63,7 +63,7 @@ impl Record for Doc {
         (document.entries, document.bytes) = (self.entries, self.bytes);
         if !self.silent {
             let no_end = (!self.complete).then(|| NO_END.to_owned());
-            // Copies stop there too.
+            // Copies also stop at these faults.
             let refused = [r::LISTED_ONCE.id, r::CAPABILITY_EQUAL.id];
             let is_refused = |found: &&Finding| refused.contains(&found.rule.id);
             let circle = node.findings.iter().find(is_refused).map(|found| &found.message);
@@ -99,7 +99,7 @@ impl Record for Doc {
     }
 }
 
-/// Does an archive that was read have the document?
+/// Whether an archive that was read lists the document.
 pub(crate) fn in_archive(nodes: &[Node], url: &str) -> bool {
     nodes.iter().filter_map(|node| node.outcome.record::<Doc>()).any(|doc| {
         doc.capability().is_some_and(kind::is_archive)

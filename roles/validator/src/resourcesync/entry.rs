@@ -5,10 +5,10 @@ use crate::resourcesync::markup::Md;
 use abreast_resourcesync::v1_1::{Ln, Root};
 use abreast_webtypes::W3cDatetime;
 
-/// The head of a document.
+/// Head of a document: the root element, its metadata and links.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
-    /// `None` when the root is none of ours.
+    /// `None` if the root element is not from ResourceSync or Sitemap.
     pub(crate) root: Option<Root>,
     pub(crate) md: Option<Md>,
     pub(crate) md_place: (u64, u64),
@@ -16,7 +16,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The first target of a relation, as written.
+    /// Target of the first link with a relation, as written.
     pub(crate) fn link(&self, rel: &str) -> Option<(&str, (u64, u64))> {
         self.links
             .iter()
@@ -29,7 +29,7 @@ impl Head {
     }
 }
 
-/// One entry; kept and used again for the next.
+/// One entry of a document. The value is reused for the next entry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) loc: String,
@@ -52,11 +52,11 @@ impl Entry {
     }
 }
 
-/// Learns what a document states while it is checked.
+/// Observer of a document that is checked.
 pub(crate) trait DocumentObserver {
-    /// The head is complete; comes once, before the entries.
+    /// Called once with the complete head, before the entries.
     fn head(&mut self, head: &Head);
-    /// An entry was read.
+    /// Called for each entry that was read.
     fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings);
 }
 

@@ -1,4 +1,4 @@
-//! Where the links and entries of a document lead.
+//! Selection of links and entries of a document to follow.
 
 use crate::fetch::archive;
 use crate::report::{Options, Share};
@@ -10,7 +10,7 @@ use abreast_webtypes::resolve;
 use std::any::Any;
 use std::collections::HashSet;
 
-/// All that is followed from a document at that level.
+/// All links to follow from a document at this level.
 pub(super) fn leads(
     doc: &Doc,
     url: &str,
@@ -30,11 +30,12 @@ pub(super) fn leads(
         }
     }
     if doc.silent {
-        // The `Link` header leads to the Capability List: a topic without content has no `up`.
+        // A topic without content has no `up` link, so the link to the Capability List is in the
+        // `Link` header.
         let links = doc.facts.links.iter().filter_map(|link| resolve(url, link).ok());
         all.extend(links.map(|target| Lead::new(target, FoundBy::Page, 1)));
     }
-    // A document that a notification names may be deleted since; it is reached from the Capability
+    // Documents in a notification may be deleted by now. The walk finds them through the Capability
     // List.
     let capability =
         doc.capability().filter(|capability| *capability != Capability::FrameworkNotification);
@@ -66,8 +67,9 @@ pub(super) fn leads(
     all
 }
 
-/// Change Lists are read late, so that they report everything the other lists do; what an archive
-/// has is read last, since a list that is still in its index does not belong to the past.
+/// Stage at which a target is read. Change Lists are read late, so that they contain all changes
+/// that the other lists reflect. Documents of archives are read last, because a list that is still
+/// in its index is not archived.
 fn stage(doc: &Doc, found_by: FoundBy, entry: usize, archived: bool) -> Stage {
     let is_change_list = || {
         doc.is(Capability::ChangeList) && found_by == FoundBy::Down
@@ -84,7 +86,7 @@ fn stage(doc: &Doc, found_by: FoundBy, entry: usize, archived: bool) -> Stage {
     }
 }
 
-/// How far below the Source Description a document is.
+/// Number of levels between the Source Description and a document.
 pub(super) fn level(doc: &Doc, url: &str, from_index: bool, expected: u32) -> u32 {
     match doc.capability() {
         Some(Capability::Description) => u32::from(from_index),
@@ -96,7 +98,7 @@ pub(super) fn level(doc: &Doc, url: &str, from_index: bool, expected: u32) -> u3
     }
 }
 
-/// Which of so many packages are checked: the first, the last, and others evenly between.
+/// Selects the packages to check: the first, the last, and others at regular distances.
 fn chosen(count: usize, share: Share) -> HashSet<usize> {
     match share {
         Share::Some(0) => HashSet::new(),

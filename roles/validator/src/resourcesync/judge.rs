@@ -13,18 +13,18 @@ use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, count, excerpt};
 use std::collections::HashSet;
 
-/// State from earlier entries.
+/// State from earlier entries of the document.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     head_judged: bool,
-    /// The time of the last change or archived document that had one.
+    /// Time of the last change or archived document with a time.
     latest: Option<W3cDatetime>,
-    /// Intervals of lists and packages.
+    /// Intervals of the lists or packages.
     chain: Chain,
-    /// Hashes of the paths of a manifest, or of the documents of an index.
+    /// Hashes of the paths in a manifest, or of the documents in an index.
     seen: HashSet<u64>,
     capabilities: Vec<Capability>,
-    /// Type of the first package.
+    /// Media type of the first package.
     format: Option<String>,
     without_time: u64,
     first_without_time: (u64, u64),
@@ -47,16 +47,17 @@ impl Default for State {
     }
 }
 
-/// The parts of a document that were read. Parts after a fault of XML are unknown, and not missing.
+/// Parts of a document that were read. Parts after a fault of XML are unknown, and not reported as
+/// missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// The head was read to its end.
+    /// Whether the head was read to its end.
     pub(crate) head: bool,
-    /// The document was read to its end.
+    /// Whether the document was read to its end.
     pub(crate) entries: bool,
 }
 
-/// Judges the head, when it was read before the entries.
+/// Checks the head, which precedes the entries.
 pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
     let Some(md) = &head.md else { return };
     let (root, place) = (head.root(), head.md_place);
@@ -126,7 +127,7 @@ pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
     }
 }
 
-/// The rule that wants an `up` link.
+/// The rule that requires an `up` link in this kind of document.
 fn up_rule(capability: Capability, root: Root) -> Option<&'static Rule> {
     use Capability as C;
     Some(match (capability, root) {
@@ -143,7 +144,7 @@ fn up_rule(capability: Capability, root: Root) -> Option<&'static Rule> {
     })
 }
 
-/// Judges one entry.
+/// Checks an entry with the state from earlier entries.
 pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut Findings) {
     state.head_judged |= head.md.is_some();
     let Some((md, capability)) = head.md.as_ref().and_then(|md| Some((md, md.capability?))) else {
@@ -225,7 +226,7 @@ fn times_of_entry(capability: Capability, root: Root, entry: &Entry, found: &mut
     }
 }
 
-/// The rules of a document that reports changes: what is missing, the order.
+/// Rules of a document that reports changes: for a missing time, and for the order.
 fn rules_of_changes(capability: Capability) -> (&'static Rule, &'static Rule) {
     match capability {
         Capability::ChangeNotification => (&r::NOTIFICATION_CHANGE, &r::NOTIFICATION_ORDER),
@@ -283,7 +284,7 @@ fn description_entry(root: Root, entry: &Entry, found: &mut Findings) {
         let rule = if entry.has_md { &r::DESCRIPTION_CAPABILITY } else { &r::DESCRIPTION_MD };
         found.add(rule, place, || "an entry without the capability of a Capability List");
     } else if entry.md.capability.is_some_and(|capability| {
-        // An index of Source Descriptions points to Source Descriptions.
+        // The entries of an index of Source Descriptions are Source Descriptions.
         let is_index = root == Root::SitemapIndex;
         capability != if is_index { Capability::Description } else { Capability::CapabilityList }
     }) {
@@ -385,7 +386,8 @@ fn dump_entry(root: Root, entry: &Entry, state: &mut State, found: &mut Findings
     state.format.get_or_insert(format);
 }
 
-/// A placeholder for the type of a package that states none.
+/// Substitute for the media type of a package whose entry does not have one, from the ending of its
+/// name.
 fn extension(loc: &str) -> String {
     let name =
         loc.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
@@ -420,7 +422,7 @@ fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found
     state.latest = time.or(state.latest);
 }
 
-/// Judges what can be reported at the end only.
+/// Checks that need the whole document.
 pub(crate) fn end(head: &Head, state: &State, entries: u64, read: Extent, found: &mut Findings) {
     let Some(md) = &head.md else {
         if read.head {

@@ -1,16 +1,16 @@
-//! Kinds of documents, and the times each may state [rs-core §A].
+//! Kinds of documents, and the times that each may contain [rs-core §A].
 
 use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v1_1::{Capability, Root};
 
-/// May an attribute of time be there?
+/// Whether a time attribute is allowed or required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeUse {
     Mandatory,
     Recommended,
     Optional,
     Forbidden,
-    /// The table does not speak of it.
+    /// The table does not contain this attribute.
     Open,
 }
 
@@ -20,7 +20,7 @@ impl AttributeUse {
     }
 }
 
-/// One row of the table: `at` and `from` of the document, then of its entries.
+/// A row of the table: `at` and `from` of the document, then of its entries.
 pub(crate) struct TimeRules {
     pub(crate) at: AttributeUse,
     pub(crate) from: AttributeUse,
@@ -28,7 +28,7 @@ pub(crate) struct TimeRules {
     pub(crate) child_from: AttributeUse,
 }
 
-/// The row for a document.
+/// Row of the table for a kind of document.
 pub(crate) fn times(capability: Capability, root: Root) -> TimeRules {
     use AttributeUse::{Forbidden as X, Mandatory as M, Open, Optional as O, Recommended as R};
     use Capability as C;
@@ -43,7 +43,7 @@ pub(crate) fn times(capability: Capability, root: Root) -> TimeRules {
     }
 }
 
-/// Does a document point to other documents or packages, rather than to resources?
+/// Whether the entries of a document are documents or packages, not resources.
 pub(crate) fn is_container(capability: Capability, root: Root) -> bool {
     root == Root::SitemapIndex
         || points_to_packages(capability, root)
@@ -58,18 +58,18 @@ pub(crate) fn is_container(capability: Capability, root: Root) -> bool {
         }
 }
 
-/// Are the entries packages?
+/// Whether the entries of a document are packages.
 pub(crate) fn points_to_packages(capability: Capability, root: Root) -> bool {
     matches!(capability, Capability::ResourceDump | Capability::ChangeDump) && root == Root::UrlSet
 }
 
-/// Are the entries intervals that follow each other: lists, packages or dumps of changes?
+/// Whether the entries are intervals in sequence: lists, packages or dumps of changes.
 pub(crate) fn has_intervals(capability: Capability, root: Root) -> bool {
     capability == Capability::ChangeDump
         || capability == Capability::ChangeList && root == Root::SitemapIndex
 }
 
-/// Is it reported to those who subscribed?
+/// Whether hubs deliver documents of this kind to subscribers.
 pub(crate) fn is_notification(capability: Capability) -> bool {
     matches!(capability, Capability::ChangeNotification | Capability::FrameworkNotification)
 }
@@ -78,7 +78,7 @@ pub(crate) fn is_archive(capability: Capability) -> bool {
     archived(capability).is_some()
 }
 
-/// The kind of documents in an archive.
+/// Kind of the documents in an archive.
 pub(crate) fn archived(capability: Capability) -> Option<Capability> {
     Some(match capability {
         Capability::ResourceListArchive => Capability::ResourceList,
@@ -93,7 +93,7 @@ pub(crate) fn is_manifest(capability: Capability) -> bool {
     matches!(capability, Capability::ResourceDumpManifest | Capability::ChangeDumpManifest)
 }
 
-/// Are the entries changes of resources?
+/// Whether the entries of a document are changes of resources.
 pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
     matches!(
         (capability, root),
@@ -102,13 +102,13 @@ pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
     )
 }
 
-/// The specification's name for a document.
+/// Name of this kind of document in its specification.
 pub(crate) fn name(capability: Option<Capability>, root: Root) -> String {
     capability.map_or_else(|| "document".to_owned(), |capability| capability.name(root))
 }
 
-/// The rule that a second entry for one document or package breaks. Copies refuse Resource List Indexes with one, and
-/// read the document once that another index names twice.
+/// Rule for duplicate entries of a document or package. Copies refuse a Resource List Index with a
+/// duplicate; with other indexes they read the document once.
 pub(crate) fn of_second_entry(capability: Capability, root: Root) -> &'static Rule {
     match (capability, root) {
         (Capability::ResourceList, Root::SitemapIndex) => &r::LISTED_ONCE,

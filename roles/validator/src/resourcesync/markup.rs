@@ -1,7 +1,7 @@
 //! Attributes of `rs:md` and `rs:ln`, and faults in them [rs-core §7].
 //!
-//! Unlike a reader of documents, nothing here stops at a fault: a value that cannot be read is
-//! noted and left out.
+//! Unlike the parser of documents, this module does not stop at faults: a value that cannot be read
+//! is reported and ignored.
 
 use crate::fetch::values;
 use crate::report::{Rule, rules as r};
@@ -10,16 +10,16 @@ use abreast_resourcesync::v1_1::{Capability, Change, Ln, RS_NAMESPACE, SITEMAP_N
 use abreast_webtypes::xml::{Element, Ns};
 use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime, excerpt, hash_fault};
 
-/// The namespaces in the order of [`SM`] and [`RS`].
+/// Known namespaces, in the order of [`SM`] and [`RS`].
 pub(crate) const KNOWN: &[&str] = &[SITEMAP_NAMESPACE, RS_NAMESPACE];
 pub(crate) const SM: Ns = Ns::known(0);
 pub(crate) const RS: Ns = Ns::known(1);
 
-/// Faults of the element in hand: its place is known only when it is let go.
+/// Faults of the current element, whose place is known only when the element is released.
 #[derive(Default)]
 pub(crate) struct ElementFaults {
     pub(crate) list: Vec<(&'static Rule, String)>,
-    /// Times after this one are in the future.
+    /// Times after this one are reported as in the future.
     pub(crate) now: Option<Timestamp>,
 }
 
@@ -29,7 +29,7 @@ impl ElementFaults {
     }
 }
 
-/// Which attributes were written, whatever their values.
+/// Bits for attributes that an element has, with any value.
 pub(crate) mod has {
     pub(crate) const AT: u16 = 1;
     pub(crate) const COMPLETED: u16 = 1 << 1;
@@ -45,7 +45,7 @@ pub(crate) mod has {
     pub(crate) const PATH: u16 = 1 << 11;
 }
 
-/// An `rs:md`: what could be read of it.
+/// Values of an `rs:md` that could be read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Md {
     pub(crate) has: u16,
@@ -68,7 +68,7 @@ impl Md {
         self.has & which != 0
     }
 
-    /// Back to the default, keeping allocations.
+    /// Resets all fields, retaining their allocations.
     pub(crate) fn clear(&mut self) {
         (self.has, self.capability, self.change, self.length) = (0, None, None, None);
         (self.at, self.completed, self.from, self.until, self.datetime) =
@@ -79,7 +79,7 @@ impl Md {
         self.path.clear();
     }
 
-    /// Reads the element; `on` is `rs:md` of the document or of an entry.
+    /// Reads the attributes of an `rs:md` in the head or in an entry.
     pub(crate) fn read(&mut self, element: &Element<'_>, faults: &mut ElementFaults) {
         for attribute in element.attributes() {
             let name = attribute.local();
@@ -102,7 +102,7 @@ impl Md {
                 }
                 b"type" => {
                     self.has |= has::TYPE;
-                    // Mostly it is the same as in the entry before.
+                    // Usually the value is the same as in the previous entry.
                     media_type(&value, faults);
                     self.media_type.push_str(trimmed(&value));
                 }
@@ -166,7 +166,7 @@ impl Md {
     }
 }
 
-/// Reads an `rs:ln`; `None` when it leads nowhere.
+/// Reads an `rs:ln`; `None` if the link does not have a relation and a target.
 pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Option<Ln> {
     let mut link = Ln::default();
     let (mut has_rel, mut has_href) = (false, false);
@@ -226,7 +226,8 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
     (has_rel && has_href).then_some(link)
 }
 
-/// Is the attribute one of ours? Those of communities have a namespace of their own [rs-core §7].
+/// Whether an attribute is without a namespace, as those of ResourceSync are. Extensions use their
+/// own namespace [rs-core §7].
 fn own(name: &str, ns: Ns, faults: &mut ElementFaults) -> bool {
     if ns == RS {
         faults.add(
@@ -245,7 +246,7 @@ fn unknown(name: &str, element: &str, faults: &mut ElementFaults) {
     faults.add(&r::ATTRIBUTES, message);
 }
 
-/// The replacement of a name of the first draft [rs-0.1 §3.2, §5.2].
+/// Replacement for a name from the first draft [rs-0.1 §3.2, §5.2].
 pub(crate) fn alpha(name: &str) -> Option<&'static str> {
     Some(match name {
         "size" => "`length` of `rs:md`",
@@ -258,7 +259,7 @@ pub(crate) fn alpha(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Reads a datetime of an attribute or element.
+/// Reads a datetime from an attribute or element.
 pub(crate) fn datetime(name: &str, text: &str, faults: &mut ElementFaults) -> Option<W3cDatetime> {
     let text = trimmed(text);
     match W3cDatetime::parse(text.as_bytes()) {

@@ -50,28 +50,28 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use url::Url;
 
-/// URIs kept for finding those listed twice; beyond it an even share is checked. About 70 MB.
+/// URIs stored to find duplicates; after this limit an even share is checked. About 70 MB.
 const SEEN_MAX: usize = 2 << 20;
 
-/// The protocol, during one run. Documents that no other protocol recognises are read by this one.
+/// ResourceSync during one run. It reads the documents that no other protocol recognizes.
 pub(crate) struct ResourceSync {
     context: Context,
     state: Mutex<State>,
 }
 
-/// Resources and changes of all documents.
+/// Resources and changes from all documents.
 #[derive(Default)]
 struct State {
-    /// By the address of the Capability List.
+    /// Sets by the URL of their Capability List.
     sets: HashMap<String, SetData>,
-    /// Entries of documents that were given: only at the end it is known whether an archive has
-    /// them.
+    /// Entries of documents that were given. Whether an archive contains such a document is known
+    /// only after the walk.
     given: Vec<(usize, String, sets::Sketches)>,
 }
 
 impl State {
     fn set(&mut self, url: String) -> &mut SetData {
-        // Very many sets share the memory that is for sketches.
+        // With many sets, each gets smaller sketches, to limit the memory.
         let most = if self.sets.len() < 64 { SKETCH } else { SKETCH / 8 };
         self.sets.entry(url).or_insert_with(|| SetData::new(most))
     }
@@ -113,7 +113,8 @@ impl ResourceSync {
         (level, leads.unwrap_or_default())
     }
 
-    /// Adds the resources of a package of a current Resource Dump to the dumped resources of the set.
+    /// Adds the resources in a package of a current Resource Dump to the dumped resources of the
+    /// set.
     fn take_package(&self, package: &mut Package, nodes: &[Node], number: usize) {
         let Some(listed) = package.listed.take() else { return };
         let Some(dump) = nodes[number].from.map(|from| &nodes[from]) else { return };
@@ -158,7 +159,7 @@ impl Protocol for ResourceSync {
         !facts.links.is_empty()
     }
 
-    /// Discovery in web pages and robots.txt [rs-core §6.3].
+    /// Links for discovery in web pages and robots.txt [rs-core §6.3].
     fn links(&self, page: &Page<'_>) -> Vec<Lead> {
         if page.is_host_meta {
             return Vec::new();
@@ -175,7 +176,7 @@ impl Protocol for ResourceSync {
         let places = [
             ("/.well-known/resourcesync", FoundBy::WellKnown),
             ("/robots.txt", FoundBy::Robots),
-            // A Source below a path, whose address ends as that of a folder.
+            // A Source in a folder: its URL ends with a slash.
             (".well-known/resourcesync", FoundBy::WellKnown),
         ];
         let count = if start.path().ends_with('/') { 3 } else { 2 };
@@ -222,7 +223,7 @@ impl Protocol for ResourceSync {
     }
 
     fn link_fault(&self, walked: &Walked, listed: &Listed, target: &str) -> Option<String> {
-        // Documents of other protocols lead to no Capability List.
+        // Documents of other protocols do not link to a Capability List.
         walked.record::<Doc>(&listed.document)?;
         relate::wrong_link(walked, &listed.uri, target)
     }

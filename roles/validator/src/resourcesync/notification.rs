@@ -11,19 +11,19 @@ use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Entries that are remembered to find those reported twice.
+/// Entries that are remembered to find duplicates.
 const LISTED_MAX: usize = 50_000;
 
-/// State from earlier entries.
+/// State from earlier entries of the document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// Hashes of the URIs and times of the entries before.
+    /// Hashes of the URIs and times of earlier entries.
     listed: HashSet<u64>,
-    /// Topics of a Capability List: what is reported there, and where.
+    /// Topics in a Capability List: the kind of notification and the URL.
     topics: Vec<(Capability, String)>,
 }
 
-/// Judges the head of a notification.
+/// Checks the head of a notification.
 pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
     if head.root() == Root::SitemapIndex {
         let name = kind::name(Some(capability), Root::UrlSet);
@@ -33,10 +33,11 @@ pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
     }
 }
 
-/// Is a change, or a document, reported twice? Changes of a resource without a time may be several.
+/// Reports changes or documents that a notification contains twice. Several changes of a resource
+/// without times are allowed.
 pub(crate) fn once(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
     let is_framework = capability == Capability::FrameworkNotification;
-    // A document is notified once, with its last change.
+    // A notification contains each document once, with its last change.
     let time = entry.md.datetime.map(|time| time.instant).filter(|_| !is_framework);
     if time.is_none() && !is_framework {
         return;
@@ -53,7 +54,7 @@ pub(crate) fn once(capability: Capability, entry: &Entry, state: &mut State, fou
     }
 }
 
-/// Judges an entry of a Framework Notification.
+/// Checks an entry of a Framework Notification.
 pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: &mut Findings) {
     let (md, place) = (&entry.md, entry.place);
     if !md.has(has::CHANGE) {
@@ -76,7 +77,7 @@ pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: 
             found.add(&r::FRAMEWORK_TABLE, place, message);
         }
     }
-    // `from` states since when everything is reported; what was before may be reported too.
+    // `from` is the time from which all changes are contained; earlier changes are also allowed.
     if let (Some(time), Some(until)) = (md.datetime, until)
         && values::is_before(until, time)
     {
@@ -89,7 +90,8 @@ pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: 
     }
 }
 
-/// The table of changes; of archives it states nothing.
+/// Whether the table of changes allows the change for this kind of document. The table does not
+/// contain archives.
 fn may_be(capability: Capability, change: Change) -> bool {
     match capability {
         Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => {
@@ -100,7 +102,7 @@ fn may_be(capability: Capability, change: Change) -> bool {
     }
 }
 
-/// Judges the entry of a Capability List that leads to a topic.
+/// Checks an entry of a Capability List for a topic.
 pub(crate) fn topic_entry(
     capability: Capability,
     entry: &Entry,

@@ -26,21 +26,21 @@ static MEMBERS: MemberRules = MemberRules {
     is_there: &r::MANIFEST_EXISTS,
     is_true: &r::MANIFEST_TRUE,
 };
-/// Bytes of a manifest, unpacked.
+/// Most bytes of a manifest, unpacked.
 const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 
-/// Data of a package.
+/// A package that was checked.
 #[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) capability: Option<Capability>,
     pub(crate) at: Option<W3cDatetime>,
     pub(crate) from: Option<W3cDatetime>,
     pub(crate) until: Option<W3cDatetime>,
-    /// Bitstreams that the manifest lists.
+    /// Number of bitstreams in the manifest.
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) fingerprint: u64,
-    /// Whether the fingerprint is valid.
+    /// Whether the whole manifest was read, so that the fingerprint is valid.
     pub(crate) complete: bool,
     pub(crate) listed: Option<Sketch<Listed>>,
 }
@@ -56,18 +56,18 @@ impl Record for Package {
     }
 }
 
-/// Which package it is.
+/// Origin of a package: its URL, and the document that links to it.
 pub(crate) struct PackageOrigin<'a> {
     pub(crate) url: &'a str,
     pub(crate) number: u32,
     pub(crate) context: &'a Context,
     pub(crate) mode: Mode,
     pub(crate) most_each: usize,
-    /// The kind of the document that points to it.
+    /// Kind of the document that links to the package; `None` for a given package.
     pub(crate) dump: Option<Capability>,
 }
 
-/// Checks a package of the walk.
+/// Checks a package that the walk fetched.
 pub(super) fn inspect(context: &Context, visit: &Visit<'_>, got: Got) -> Inspection {
     let linked = visit.note.as_ref().and_then(|note| note.downcast_ref::<(Child, Capability)>());
     let entry = linked.map(|(child, _)| child);
@@ -102,7 +102,8 @@ pub(super) fn inspect(context: &Context, visit: &Visit<'_>, got: Got) -> Inspect
     }
 }
 
-/// Compares the length of a package with that of its entry; whether they differ.
+/// Compares the length of a package with the length in its entry; returns whether the lengths
+/// differ.
 fn compare_length(entry: &Child, length: Option<u64>, found: &mut Findings) -> bool {
     let Some((stated, length)) = entry.length.zip(length).filter(|(one, other)| one != other)
     else {
@@ -112,7 +113,7 @@ fn compare_length(entry: &Child, length: Option<u64>, found: &mut Findings) -> b
     true
 }
 
-/// Compares a package with the entry that points to it, and its manifest with its members.
+/// Compares a package with its entry, and the manifest with the members.
 pub(crate) fn check(
     mut file: File,
     entry: Option<&Child>,
@@ -215,7 +216,7 @@ fn digests_of(file: &mut File, stated: &Digests, budget: &Budget<'_>) -> Result<
     }
 }
 
-/// Remembers the paths of a manifest.
+/// Collects the paths of a manifest with the digests and lengths of the members.
 struct Members<'a> {
     collector: Collector<'a>,
     paths: HashMap<String, Member>,

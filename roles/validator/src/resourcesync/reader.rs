@@ -1,4 +1,4 @@
-//! Reads a document of the walk while it is fetched.
+//! Reads a document of the walk while it is downloaded.
 
 use crate::fetch::manners::manners;
 use crate::fetch::{Go, ResponseFacts, is_url, values};
@@ -10,11 +10,11 @@ use crate::resourcesync::{kind, topic};
 use crate::walk::node::{FoundBy, Outcome};
 use crate::walk::protocol::{Inspected, Inspection, Pending, Reader, Visit};
 
-/// A document that is read.
+/// A document that is being read.
 pub(super) struct Reading<'v> {
     visit: &'v Visit<'v>,
     checker: Checker<Collector<'v>>,
-    /// A page or robots.txt calls it a Sitemap.
+    /// Whether a page or robots.txt links to the document as a Sitemap.
     is_named: bool,
 }
 
@@ -52,7 +52,8 @@ impl<'v> Reading<'v> {
                 let content_type = facts.content_type.as_deref().unwrap_or("missing");
                 found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {content_type}"));
             }
-            // Who has a package has its manifest: a copy of that is rarely asked for.
+            // A client with a package already has the manifest, so copies of manifests are rarely
+            // requested.
             let is_manifest = capability.is_some_and(kind::is_manifest);
             let bytes = if is_manifest { 0 } else { checker.bytes };
             manners(client, url, &facts, bytes, &visit.run.conditions, found).await;

@@ -17,23 +17,23 @@ use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Timestamp, W3cDatetime, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
-/// Everything that was walked, while findings are added.
+/// All documents of the walk, with the findings that comparing them adds.
 struct Relations<'a> {
     walked: &'a Walked,
     options: &'a Options,
-    /// Findings of each document, by its number.
+    /// Findings by the index of their document.
     found: HashMap<usize, Findings>,
-    /// Addresses that answered under another name.
+    /// Documents by the URL after redirects, if it differs.
     final_urls: HashMap<&'a str, usize>,
-    /// Targets of archives.
+    /// Targets of the entries of archives.
     archived: HashSet<&'a str>,
-    /// Targets of documents, collected when first needed.
+    /// Targets of the entries of a document, collected on first use.
     listed: HashMap<usize, HashSet<&'a str>>,
-    /// The newest time each index speaks of, made when it is asked for.
+    /// Newest time in an index and its entries, computed on first use.
     newest: HashMap<usize, Option<Timestamp>>,
 }
 
-/// Judges the documents against each other; findings are added to those of each document.
+/// Compares the documents with each other, and adds findings to each document.
 pub(super) fn relate(walked: &mut Walked, options: &Options) {
     let mut relations = Relations {
         walked,
@@ -61,8 +61,8 @@ pub(super) fn relate(walked: &mut Walked, options: &Options) {
             relations.document(number, node, doc);
         }
         match &node.outcome {
-            // A site's root need not have a page: the Source may have been found at its well-known
-            // URI.
+            // The root of a site need not have a page: the Source may have been found at its
+            // well-known URI.
             Outcome::Failed(_) | Outcome::Page(_)
                 if node.is_root() && site_has_documents(nodes, number) => {}
             Outcome::Failed(message) if node.found_by == FoundBy::Start => {
@@ -90,7 +90,7 @@ pub(super) fn relate(walked: &mut Walked, options: &Options) {
     }
 }
 
-/// The way out where what the user named cannot be read: nobody linked to it.
+/// Help for a start that cannot be read. The start is from the user, so there is no link to repair.
 const HELP_ADDRESS: &str =
     "check the address, and that its server is running; `abreast doctor URL` tests the connection";
 const HELP_FILE: &str = "name a document or package that can be read";
@@ -125,8 +125,8 @@ impl<'a> Relations<'a> {
         Some((*number, &self.walked.nodes[*number]))
     }
 
-    /// The document at an address; what cannot be fetched is reported at the place that leads
-    /// there.
+    /// Index of the document at an address. A document that cannot be fetched is a finding at the
+    /// place of the link.
     fn target(&mut self, from: usize, place: (u64, u64), url: &str, what: &str) -> Option<usize> {
         let (number, node) = self.node(url)?;
         match &node.outcome {
@@ -145,7 +145,7 @@ impl<'a> Relations<'a> {
         None
     }
 
-    /// Whether a document points to an address.
+    /// Whether an entry of a document links to an address.
     fn lists(&mut self, number: usize, url: &str) -> bool {
         let doc = self.doc(number);
         let make = || {
@@ -188,15 +188,15 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// `up` leads to the Capability List, and from there to the Source Description, which point
-    /// back down.
+    /// Checks that `up` leads to the Capability List, that its `up` leads to the Source
+    /// Description, and that both link back.
     fn up(&mut self, number: usize, node: &Node, doc: &Doc, capability: Capability) {
         let Some((url, place)) = doc.link(&node.url, "up") else { return };
         let Some(target) = self.target(number, place, &url, "`up`") else { return };
         let Some(above) = self.doc(target) else { return };
         let due = match capability {
             Capability::CapabilityList => Capability::Description,
-            // An index of Source Descriptions may be above a Source Description.
+            // A Source Description may have an index of Source Descriptions above it.
             Capability::Description => return,
             _ => Capability::CapabilityList,
         };
@@ -224,7 +224,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// `index` leads to an index of the same capability that lists the document.
+    /// Checks that `index` leads to an index of the same capability that lists the document.
     fn index(&mut self, number: usize, node: &Node, doc: &Doc, capability: Capability) {
         let recommended = match capability {
             Capability::ResourceList => Some(&r::RESOURCE_LIST_INDEX),
@@ -245,7 +245,7 @@ impl<'a> Relations<'a> {
             if index.root() != Root::SitemapIndex || index.capability() != Some(capability) {
                 Some(format!("{url} is a {}", kind::name(index.capability(), index.root())))
             } else if index.complete && !self.lists(target, &node.url) {
-                // Old Change Lists may have dropped out of an index and are still answered.
+                // An old Change List may be removed from the index while its URL still works.
                 (capability != Capability::ChangeList || node.origin.index.is_some())
                     .then(|| format!("{url} does not list this document"))
             } else {
@@ -256,7 +256,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// An entry of a document that points to documents.
+    /// Checks an entry that links to a document.
     fn child(&mut self, number: usize, doc: &Doc, capability: Capability, child: &Child) {
         if self.node(&child.url).is_none_or(|(_, node)| matches!(node.outcome, Outcome::Waiting)) {
             return;
@@ -332,7 +332,8 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Whether the set publishes changes. Without them nobody continues from a list's `at`.
+    /// Whether the set publishes changes. Otherwise clients do not need the `at` of a list to
+    /// continue from.
     fn has_changes(&self, number: usize, doc: &Doc) -> bool {
         let above =
             doc.link(&self.walked.nodes[number].url, "up").and_then(|(url, _)| self.node(&url));
@@ -343,7 +344,7 @@ impl<'a> Relations<'a> {
         above.is_some_and(|above| above.children.iter().any(is_change))
     }
 
-    /// An entry of a dump.
+    /// Checks an entry of a dump, which links to a package.
     fn package(&mut self, number: usize, child: &Child) {
         let outcome = self.node(&child.url).map(|(_, node)| &node.outcome);
         let package = outcome.and_then(|outcome| outcome.record::<Package>());
@@ -375,7 +376,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Checks that lists and packages whose entries state no intervals follow each other.
+    /// Checks the sequence of lists and packages whose entries do not contain intervals.
     fn chain(&mut self, number: usize, capability: Capability, doc: &Doc) {
         let (mut chain, mut faults) = (Chain::related(), Vec::new());
         for child in &doc.children {
@@ -410,7 +411,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// URIs that another Resource List of the set has too.
+    /// Reports URIs that another Resource List of the set also contains.
     fn again(&mut self, number: usize) {
         let Some(doc) = self.doc(number) else { return };
         for (place, (other, first)) in doc.again.clone() {
@@ -426,7 +427,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Well-known URI, robots.txt, and links of pages.
+    /// Checks the well-known URI, robots.txt, and links in pages [rs-core §6.3].
     fn discovery(&mut self) {
         let walked = self.walked;
         let docs = || {
@@ -476,7 +477,7 @@ impl<'a> Relations<'a> {
     }
 }
 
-/// Where a link of a resource leads, if that is no Capability List that was walked.
+/// Target of a link in a resource's answer, if the target is not a Capability List of the walk.
 pub(super) fn wrong_link(walked: &Walked, base: &str, target: &str) -> Option<String> {
     let url = resolve(base, target).ok()?;
     match walked.record::<Doc>(without_fragment(&url)) {

@@ -13,7 +13,7 @@ use abreast_resourcesync::v1_1::{Capability, Root};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Reads the Resource Lists again and hands over each resource: none is kept.
+/// Reads the Resource Lists again and passes on each resource, without storing the lists.
 pub(super) fn each(walked: &Walked, run: &Run<'_>, send: &mut dyn FnMut(Listed)) {
     let Some(runtime) = fetch::runtime() else { return };
     let client = Client::new(Arc::clone(&run.shared));
@@ -24,8 +24,8 @@ pub(super) fn each(walked: &Walked, run: &Run<'_>, send: &mut dyn FnMut(Listed))
         if !is_list || !is_url(&node.url) {
             continue;
         }
-        // Buffered a document at a time: a slow resource must not keep the list's connection
-        // waiting.
+        // One document at a time is buffered, so that the download of a list does not wait for a
+        // slow resource.
         let bytes = RefCell::new(Vec::new());
         let begin = |_: &ResponseFacts| {
             bytes.borrow_mut().clear();

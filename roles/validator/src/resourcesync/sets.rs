@@ -1,13 +1,13 @@
-//! Resources and changes of a set, for comparison.
+//! Resources and changes of a set, stored for comparison.
 
 use crate::walk::sketch::{Listed, Sketch};
 use abreast_resourcesync::v1_1::Change;
 use abreast_webtypes::{Digests, W3cDatetime};
 
-/// Changes kept of one URI: the latest.
+/// Changes of one URI that are stored: the latest ones.
 const CHANGES_EACH: usize = 4;
 
-/// One change of a resource, and where it is reported.
+/// A change of a resource, and the place of its entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Changed {
     pub(crate) time: W3cDatetime,
@@ -35,7 +35,7 @@ impl Changes {
     }
 }
 
-/// The lists of a set of resources.
+/// Sketches of the lists and dumps of a set of resources.
 #[derive(Debug)]
 pub(crate) struct SetData {
     pub(crate) listed: Sketch<Listed>,
@@ -43,7 +43,7 @@ pub(crate) struct SetData {
     pub(crate) changed: Sketch<Changes>,
 }
 
-/// Resources and changes of one document.
+/// Sketches of the resources and changes of one document.
 pub(crate) type Sketches = (Sketch<Listed>, Sketch<Changes>);
 
 impl SetData {

@@ -12,14 +12,14 @@ use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Hubs that are asked.
+/// Most hubs that receive a test request.
 const HUBS_ASKED_MAX: usize = 16;
 
-/// Judges how a topic answers: `got` is what came with its content, which is there unless it is
-/// `silent`.
+/// Checks the answer of a topic to subscribers. `got` contains the headers of the content; a
+/// `silent` topic does not have content yet.
 ///
 /// # Errors
-/// When a limit was reached, or somebody stopped the walk.
+/// A limit was reached, or the user stopped the walk.
 pub(crate) async fn answers(
     client: &Client,
     url: &str,
@@ -90,18 +90,18 @@ fn is_xml(facts: &ResponseFacts) -> bool {
         .is_some_and(|content_type| values::essence(content_type) == "application/xml")
 }
 
-/// Where links lead, once each.
+/// Targets of links, without duplicates.
 fn targets(facts: &ResponseFacts, links: &[String]) -> BTreeSet<String> {
     links.iter().map(|link| resolve(&facts.url, link).unwrap_or_else(|_| link.clone())).collect()
 }
 
-/// The hubs that a topic names.
+/// Hubs in the `Link` headers of a topic.
 pub(crate) fn hubs(facts: &ResponseFacts) -> BTreeSet<String> {
     targets(facts, &facts.hubs)
 }
 
-/// Asks the hubs of the Source for nothing: who refuses that well reports subscribers what they did
-/// wrong.
+/// Sends each hub of the Source a request without parameters. A hub that refuses it with a clear
+/// message also explains errors to subscribers.
 pub(super) fn ask_hubs(walked: &mut Walked, run: &Run<'_>) {
     let options = run.options;
     if options.sample.is_none() || !options.walk || walked.cancelled || walked.limit.is_some() {
@@ -143,7 +143,7 @@ pub(super) fn ask_hubs(walked: &mut Walked, run: &Run<'_>) {
     }
 }
 
-/// Faults of the response to a request without parameters.
+/// Faults in the response of a hub to a request without parameters.
 async fn refusal(
     client: &Client,
     hub: &str,
@@ -182,7 +182,7 @@ async fn refusal(
     Ok(body.is_empty().then(|| "the refusal has no reason".to_owned()))
 }
 
-/// Is it for people, or as problems are reported to programs [rfc9457 §3]?
+/// Whether the body is text, or a problem description for programs [rfc9457 §3].
 fn is_text(response: &Response) -> bool {
     let essence = response.header("content-type").map(values::essence).unwrap_or_default();
     essence.starts_with("text/")

@@ -10,10 +10,10 @@ use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashMap;
 
-/// The documents read of a set, and whether they are complete.
+/// Documents of a set that were read, and whether they are complete.
 #[derive(Default)]
 struct Reading {
-    /// `at` of the Resource List, or of its index.
+    /// `at` of the Resource List or of its index.
     at: Option<W3cDatetime>,
     lists: usize,
     lists_missing: bool,
@@ -22,12 +22,12 @@ struct Reading {
     dump_at: Option<W3cDatetime>,
     changes: usize,
     changes_missing: bool,
-    /// When the last Resource List was read, and the first open Change List.
+    /// Steps of the walk when the last Resource List and the first open Change List were read.
     last_list: u64,
     first_open: u64,
 }
 
-/// Compares; findings are added to those of the documents they are about.
+/// Compares the capabilities of each set. Findings belong to the documents with the entries.
 pub(super) fn compare(walked: &mut Walked, sets: &HashMap<String, SetData>, options: &Options) {
     let mut found: HashMap<String, Findings> = HashMap::new();
     for (set, data) in sets {
@@ -51,7 +51,7 @@ pub(super) fn compare(walked: &mut Walked, sets: &HashMap<String, SetData>, opti
     walked.add(found);
 }
 
-/// Which documents of a set were read?
+/// Finds the documents of a set that were read.
 fn reading(walked: &Walked, set: &str) -> Reading {
     let mut reading = Reading { first_open: u64::MAX, ..Reading::default() };
     let Some(list) = walked.record::<Doc>(set) else {
@@ -114,7 +114,7 @@ fn document<'w>(walked: &'w Walked, url: &str) -> Option<(&'w Doc, (u64, u64))> 
 
 type AddFinding<'a> = &'a mut dyn FnMut(&str, &'static Rule, (u64, u64), String);
 
-/// The last change of a resource until `at` is what the Resource List shows.
+/// Checks that the Resource List shows the last change of each resource until `at`.
 fn changes(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     let threshold = data.listed.threshold().min(data.changed.threshold());
     for (hash, changes) in data.changed.iter().filter(|(hash, _)| *hash <= threshold) {
@@ -147,13 +147,12 @@ fn changes(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     }
 }
 
-/// Listed resources are in the dump, and vice versa.
+/// Checks that the dump contains the listed resources, and the reverse.
 fn dumps(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     let threshold = data.listed.threshold().min(data.dumped.threshold());
     let same_time =
         reading.at.zip(reading.dump_at).is_some_and(|(one, other)| !values::differ(one, other));
-    // A resource that is known to have changed, or may have, is no fault between snapshots of two
-    // times.
+    // A resource that has changed, or may have changed, between snapshots of two times may differ.
     let explained = |hash, lastmod: Option<W3cDatetime>| {
         let before_both = lastmod.is_some_and(|lastmod| {
             [reading.at, reading.dump_at]

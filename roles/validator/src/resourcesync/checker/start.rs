@@ -1,4 +1,4 @@
-//! Starts of elements: what they are, by where they are.
+//! Checks at the start of elements, by the position of the element in the document.
 
 use crate::report::rules as r;
 use crate::resourcesync::entry::{Entry, Head, MAX_LINKS};
@@ -7,7 +7,7 @@ use abreast_resourcesync::v1_1::{Ln, Root};
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Element, Ns};
 
-/// The action at the start of an element, once the token is released.
+/// Action at the start of an element, run after the token is released.
 pub(super) enum Start {
     Go(CheckerState),
     Entry,
@@ -87,7 +87,7 @@ impl Start {
                     &r::ELEMENTS,
                     format!("element `{}` where only text is due", excerpt(element.local())),
                 );
-                // Two to close: this one and the field around it.
+                // Two elements to close: this one and the field that contains it.
                 Self::Go(CheckerState::Skipped { open: 2, in_entry: true, is_void: false })
             }
         }
@@ -130,7 +130,8 @@ impl Start {
     }
 }
 
-/// Elements of communities are welcome; ours and those of Sitemap have their places.
+/// Reports elements of the namespaces of Sitemap and ResourceSync in a wrong place. Elements of
+/// other namespaces are allowed.
 fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut ElementFaults) {
     if ns == SM || ns == RS || ns == Ns::NONE {
         let name = element.local();
@@ -168,11 +169,11 @@ pub(super) enum CheckerState {
     Lastmod,
     ChangeFreq,
     Priority,
-    /// An element whose content does not matter; where to go when that many are closed.
+    /// Skips the content of an element until this number of open elements is closed.
     Skipped {
         open: u32,
         in_entry: bool,
-        /// The element is `rs:md` or `rs:ln`, which have attributes only.
+        /// Whether the element is `rs:md` or `rs:ln`, which have only attributes.
         is_void: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! Rules across topics: they match the Capability List, and notifications match what is published.
-//! [rs-change-notification §2, §4.1] [rs-framework-notification §2, §3]
+//! Rules for topics: they match the Capability List, and notifications match the published
+//! documents [rs-change-notification §2, §4.1] [rs-framework-notification §2, §3].
 
 use super::Relations;
 use crate::report::rules as r;
@@ -13,7 +13,8 @@ use abreast_webtypes::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 
 impl Relations<'_> {
-    /// An entry of a Capability List that leads to a topic; returns whether there is more to check.
+    /// Checks an entry of a Capability List for a topic; returns whether to continue with its
+    /// checks.
     pub(super) fn topic(&mut self, number: usize, child: &Child) -> bool {
         let Some((_, node)) = self.node(&child.url) else { return false };
         if let Outcome::Failed(message) = &node.outcome {
@@ -25,7 +26,7 @@ impl Relations<'_> {
         let listed: BTreeSet<String> =
             child.announced.iter().flat_map(|announced| announced.hubs.iter().cloned()).collect();
         let named = hubs(&doc.facts);
-        // Without any, that is reported already: at the entry, or at the topic.
+        // A missing hub is already reported at the entry or at the topic.
         if !listed.is_empty() && !named.is_empty() && listed != named {
             let shown = |hubs: &BTreeSet<String>| {
                 abreast_webtypes::excerpt(&Vec::from_iter(hubs.clone()).join(" "))
@@ -37,7 +38,7 @@ impl Relations<'_> {
         true
     }
 
-    /// No topic is that of two sets.
+    /// Checks that two sets do not share a topic.
     pub(super) fn channels(&mut self) {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for number in 0..self.walked.nodes.len() {
@@ -60,7 +61,7 @@ impl Relations<'_> {
         }
     }
 
-    /// An entry of a Framework Notification.
+    /// Checks an entry of a Framework Notification against the document.
     pub(super) fn announced(&mut self, number: usize, child: &Child) {
         let Some(announced) = child
             .announced
@@ -125,8 +126,8 @@ impl Relations<'_> {
         }
     }
 
-    /// Whether the document was an index at the time of the notification. One with later times may
-    /// have become one since.
+    /// Whether the document was an index at the time of the notification. A document with later
+    /// times may have become an index after the notification.
     fn was_there(&mut self, index: usize, announced: Option<Timestamp>) -> bool {
         let doc = self.doc(index);
         let newest = self.newest.entry(index).or_insert_with(|| {
