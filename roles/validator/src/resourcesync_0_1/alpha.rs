@@ -5,7 +5,7 @@ use crate::report::{Document, NO_END};
 use crate::walk::node::{FoundBy, Node, Record};
 use abreast_webtypes::Timestamp;
 
-/// A document or dump of 0.1 that was read.
+/// A document or dump of ResourceSync 0.1 that was read.
 #[derive(Debug, Default)]
 pub(super) struct Alpha {
     pub(super) name: &'static str,
@@ -13,11 +13,11 @@ pub(super) struct Alpha {
     pub(super) bytes: u64,
     pub(super) modified: Option<Timestamp>,
     pub(super) is_change_set: bool,
-    /// It is a document that cannot be read to its end.
+    /// Whether the document cannot be read to its end.
     pub(super) is_cut: bool,
-    /// Why copies refuse it.
+    /// Error for which copies refuse the document.
     pub(super) refusal: Option<String>,
-    /// It is a dump that was given, and not read yet.
+    /// Whether this is a given dump that was not read yet.
     pub(super) is_dump: bool,
     pub(super) facts: ResponseFacts,
 }

@@ -1,18 +1,18 @@
-//! The rule that each deviation breaks which the reader reports, by its code.
+//! Rules for the deviations that the parser of ResourceSync 0.1 reports, by their codes.
 
 use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v0_1::Finding;
 
-/// What is wrong, without what a reader does about it.
+/// The deviation, without the way in which the parser handles it.
 pub(super) fn message_of(finding: &Finding) -> String {
     let message = finding.message.as_str();
     let reason = message.strip_prefix("left out: ").and_then(|rest| rest.rsplit_once(" ("));
     reason.filter(|_| finding.code == "rs.entry").map_or(message, |(reason, _)| reason).to_owned()
 }
 
-/// The rule that a deviation breaks.
+/// The rule that a deviation violates.
 pub(super) fn rule_of(finding: &Finding) -> &'static Rule {
-    // An entry that was left out states why at its end.
+    // The message about an ignored entry ends with the code of the reason.
     let code = finding.message.rsplit_once('(').map_or("", |(_, code)| code.trim_end_matches(')'));
     rule_of_code(if finding.code == "rs.entry" { code } else { finding.code })
 }

@@ -1,4 +1,4 @@
-//! One document by itself: what the lenient reader accepts and refuses, as findings.
+//! Checks of a single document: deviations that the lenient parser accepts or refuses, as findings.
 
 use super::codes::{message_of, rule_of, rule_of_code};
 use crate::fetch::ResponseFacts;
@@ -15,16 +15,16 @@ use abreast_webtypes::{Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
-/// Bytes in which marks of 0.1 are searched.
+/// First bytes of a document, in which marks of 0.1 are searched.
 pub(super) const BEGINNING: usize = 64 << 10;
-/// Entries that are read of a document.
+/// Most entries that are read from a document.
 const ENTRIES_MAX: u64 = 1_000_000;
-/// Changes, members and Sitemaps that are remembered of a document.
+/// Changes, members and Sitemaps of a document that are remembered.
 const KEPT_MAX: usize = 200_000;
-/// Categories that are remembered of a document.
+/// Categories of a document that are remembered.
 const CATEGORIES_MAX: usize = 10_000;
 
-/// Whether the beginning of a document has something that only 0.1 has.
+/// Whether the first bytes of a document contain a feature that exists only in 0.1.
 pub(crate) fn is_document(bytes: &[u8]) -> bool {
     let beginning = &bytes[..bytes.len().min(BEGINNING)];
     let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Lenient);
@@ -69,7 +69,7 @@ fn is_of_0_1(link: &Link) -> bool {
     own.into_iter().any(|rel| link.has_rel(rel))
 }
 
-/// Categories, by URI or word.
+/// Categories of an entry or document, as URIs or words.
 pub(super) fn categories<'a>(
     links: &'a [Link],
     metas: &'a [Meta],
@@ -81,55 +81,55 @@ pub(super) fn categories<'a>(
     links.map(|link| link.href.as_str()).chain(metas.map(|meta| meta.content.as_str()))
 }
 
-/// What is remembered of a document.
+/// Facts about a document that are compared with other documents.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) head: Head,
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    /// Of its bytes.
+    /// Hash of the bytes of the document.
     pub(super) hash: u64,
-    /// Why copies refuse it.
+    /// Error for which copies refuse the document.
     pub(super) refusal: Option<SyntaxError>,
-    /// It was read to its end.
+    /// Whether the document was read to its end.
     pub(super) is_complete: bool,
-    /// It was read to its end, and everything in it is remembered.
+    /// Whether the document was read to its end, and all its entries are remembered.
     pub(super) is_whole: bool,
-    /// The first and the last time of its changes.
+    /// Times of the oldest and of the newest change.
     pub(super) oldest: Option<Timestamp>,
     pub(super) newest: Option<Timestamp>,
-    /// Its changes, by URI and time.
+    /// Hashes of the changes, from URI and time.
     pub(super) changes: HashSet<u64>,
-    /// URIs of a Sitemap or index.
+    /// Hashes of the URIs in a Sitemap or index.
     pub(super) uris: HashSet<u64>,
-    /// Categories of its resources.
+    /// Categories of the resources.
     pub(super) categories: BTreeSet<String>,
-    /// The lists of an index.
+    /// Lists in an index.
     pub(super) lists: Vec<ListedSitemap>,
-    /// The members of a dump.
+    /// Members of a dump according to its manifest.
     pub(super) members: HashMap<String, Member>,
-    /// The line of the first change in a document that is not a change set, which a Sitemap may have
-    /// [rs-0.1 §3.1.2].
+    /// Line of the first change in a document other than a change set. A Sitemap may contain
+    /// changes [rs-0.1 §3.1.2].
     pub(super) change_in_sitemap: Option<u64>,
-    /// The line of the first entry that is not a change.
+    /// Line of the first entry that is not a change.
     pub(super) not_a_change: Option<u64>,
-    /// The number of addresses of other protocols in the entries [rs-0.1 §4.3.3].
+    /// Number of entries with addresses of other protocols [rs-0.1 §4.3.3].
     pub(super) of_others: u64,
-    /// Whether an entry is a resource; entries of an index are Sitemaps.
+    /// Whether an entry is a resource. Entries of an index are Sitemaps.
     pub(super) has_resources: bool,
-    /// URIs of its changes, each with the first and the last of them.
+    /// Hashes of the changed URIs, each with the first and the last change.
     pub(super) changed: HashMap<u64, Changed>,
 }
 
-/// Totals of the Sitemaps read so far.
+/// Totals of the Sitemaps that were read so far.
 #[derive(Debug)]
 pub(super) struct Sitemaps {
-    /// Hashes of the resources.
+    /// Hashes of the URIs of resources.
     pub(super) uris: HashSet<u64>,
-    /// Entries and links to addresses of other protocols.
+    /// Number of entries and links with addresses of other protocols.
     of_others: u64,
     has_resources: bool,
-    /// Whether every Sitemap was read to the end.
+    /// Whether every Sitemap was read to its end.
     pub(super) are_known: bool,
 }
 
@@ -151,21 +151,21 @@ impl Sitemaps {
         self.are_known &= facts.is_complete;
     }
 
-    /// The number of addresses of other protocols, without any resource.
+    /// Number of addresses of other protocols, if the Sitemaps do not contain a resource.
     pub(super) fn only_others(&self) -> Option<u64> {
         let is_so = self.are_known && !self.has_resources && self.of_others > 0;
         is_so.then_some(self.of_others)
     }
 }
 
-/// The first and the last change of a resource in a change set.
+/// First and last change of a resource in a change set.
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) first: (Timestamp, Option<Change>),
     pub(super) last: (Timestamp, Option<Change>),
 }
 
-/// A Sitemap in an index.
+/// An entry of an index for a Sitemap.
 #[derive(Debug)]
 pub(super) struct ListedSitemap {
     pub(super) loc: String,
@@ -174,24 +174,25 @@ pub(super) struct ListedSitemap {
     pub(super) categories: BTreeSet<String>,
 }
 
-/// Checks one document.
+/// Checks one document of ResourceSync 0.1.
 pub(super) struct Checker {
     url: String,
     parser: Parser,
     entry: Entry,
     seed: u64,
-    /// Resources to be sampled.
+    /// Resources that can be sampled.
     pub(super) listed: Sketch<Listed>,
     pub(super) facts: Facts,
-    /// It is the manifest of a WARC file: `rs:path` may be the URI of a record.
+    /// Whether the document is the manifest of a WARC file, in which `rs:path` may be the URI of a
+    /// record.
     pub(super) names_records: bool,
-    /// A link calls it a change set.
+    /// Whether a link to the document has the relation of change sets.
     is_called_change_set: bool,
-    /// It is read as a change set, and its root does not state that it is one.
+    /// Whether the document is read as a change set although its root does not have `rs:type`.
     is_untyped: bool,
-    /// What copies read documents with, until it refuses this one.
+    /// The parser that copies use, until it refuses this document.
     reader: Option<Box<(Parser, Entry)>>,
-    /// Times after this one are in the future.
+    /// Times after this one are reported as in the future.
     now: Timestamp,
     is_broken: bool,
     is_complete: bool,
@@ -199,13 +200,13 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    /// Of the manifest of a dump.
+    /// Checker for the manifest of a dump.
     pub(super) fn of_manifest(url: &str, max_bytes: u64, seed: u64) -> Self {
         let limits = Limits::of_manifest().with_bytes(max_bytes);
         Self::with_limits(url, (limits, limits), seed, 1)
     }
 
-    /// Of the document at a URL, with a sample of that many of its resources.
+    /// Checker for the document at a URL. `sample` is the number of resources to sample.
     pub(super) fn new(url: &str, max_bytes: u64, seed: u64, sample: usize) -> Self {
         let of_copies = Limits::default().with_bytes(max_bytes);
         Self::with_limits(url, (of_copies.with_entries(ENTRIES_MAX), of_copies), seed, sample)
@@ -235,14 +236,14 @@ impl Checker {
         }
     }
 
-    /// The document that a link calls a change set: it is read as one, though the attribute of its root is only
-    /// recommended [rs-0.1 §5.1].
+    /// Reads the document as a change set, because a link with that relation leads to it. The
+    /// attribute of the root is only recommended [rs-0.1 §5.1].
     pub(super) fn called_change_set(mut self) -> Self {
         self.is_called_change_set = true;
         self
     }
 
-    /// Takes the head of the answer into account: the `charset` of its type.
+    /// Uses `charset` of the answer's media type as encoding.
     pub(super) fn answered(&mut self, facts: &ResponseFacts) {
         self.parser.use_charset(facts.media_type());
         if let Some(reader) = &mut self.reader {
@@ -266,7 +267,7 @@ impl Checker {
         }
     }
 
-    /// Reads as copies do without options, as far as there are bytes.
+    /// Parses the available bytes with the parser and the default options of copies.
     fn read(&mut self) {
         let Some(reader) = &mut self.reader else { return };
         let (parser, entry) = &mut **reader;
@@ -315,10 +316,11 @@ impl Checker {
             found.add(&r::A_PATH_MISSING, (0, 0), message);
         }
         if let Some(head) = self.parser.head() {
-            // Links behind the entries are in it by now.
+            // At the end, the head also contains links that follow the entries.
             self.facts.head = head.clone();
             if self.is_untyped {
-                // As copies read it: each entry shows what it is, unless a link of the head does.
+                // Copies do the same: unless a link of the head shows a change set, all entries
+                // must be changes.
                 let is_one = head.is_change_set(&self.url) || self.facts.not_a_change.is_none();
                 self.facts.head.change_set = is_one;
                 let message = "a change set without `rs:type`; read as a change set";
@@ -491,11 +493,12 @@ fn check_head(head: &Head, found: &mut Findings) {
     }
 }
 
-/// Times in the future, behind the set's own, or too coarse for the order of changes.
+/// Reports times that are in the future, after the time of the change set, or too coarse for the
+/// order of changes.
 fn check_time(head: &Head, entry: &Entry, now: Timestamp, found: &mut Findings) {
     let place = (entry.line, 0);
     let Some(time) = entry.time else { return };
-    // Of a deletion the reader reports it.
+    // For a deletion, the parser reports a time in the future.
     if time.instant > now && entry.change != Some(Change::Deleted) {
         let message = || format!("{} has the time {}", excerpt(&entry.loc), time.instant);
         found.add(&r::A_FUTURE, place, message);
@@ -529,7 +532,7 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     if let Some(fault) = values::uri_fault(&entry.loc) {
         found.add(&r::A_URI, place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
     }
-    // What another protocol offers has no time of its own [rs-0.1 §4.3.3].
+    // A resource at an address of another protocol does not have a time [rs-0.1 §4.3.3].
     if entry.time.is_none() && entry.protocol.is_none() {
         found.add(&r::A_TIME, place, || format!("{} has no time", excerpt(&entry.loc)));
     }
@@ -564,7 +567,7 @@ fn scheme_is(href: &str, schemes: &[&str]) -> bool {
     schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// An absolute address of another scheme.
+/// Whether an address is absolute and has another scheme.
 fn scheme_is_other(href: &str, schemes: &[&str]) -> bool {
     href.contains(':') && !scheme_is(href, schemes)
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use zip::ZipArchive;
 
-/// Members that are checked.
+/// Most members of a dump that are checked.
 pub(super) const MEMBERS_MAX: usize = 200_000;
 pub(super) static MEMBERS: MemberRules =
     MemberRules { listed: &r::A_MEMBERS, is_there: &r::A_MEMBERS, is_true: &r::A_MEMBER_TRUE };
@@ -59,7 +59,7 @@ impl Feeds<'_> {
                 let message = || format!("this is neither a ZIP nor a WARC file: {error}");
                 found.add(&r::A_MANIFEST, (0, 0), message);
             }
-            // Other formats than ZIP may be published [rs-0.1 §4.2].
+            // Dumps may have other formats than ZIP [rs-0.1 §4.2].
             None | Some(Err(_)) => {
                 dump.name = "ResourceSync 0.1 Dump (WARC)";
                 self.warc(&url, &file, &mut dump, &mut found)?;
@@ -97,7 +97,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// What checks the manifest of a dump, and its findings.
+    /// Creates the checker and the findings for the manifest of a dump.
     pub(super) fn begin_manifest(&self, url: &str) -> (Checker, Findings) {
         let label = format!("{url}!/{MANIFEST}");
         let (most, seed) = (self.options.max_document_bytes, self.options.seed);
@@ -106,7 +106,7 @@ impl Feeds<'_> {
     }
 }
 
-/// What the manifest states, all of which was read.
+/// Finishes the check of a manifest and returns its facts.
 pub(super) fn end_manifest(
     mut checker: Checker,
     dump: &mut Alpha,

@@ -1,5 +1,5 @@
-//! Documents of ResourceSync 0.1: the walk from a Sitemap or change set over what it links to
-//! [rs-0.1 §2.2.1].
+//! Documents of ResourceSync 0.1: the walk from a Sitemap or change set to the documents that it
+//! links to [rs-0.1 §2.2.1].
 //!
 //! | file | subject |
 //! |---|---|
@@ -39,7 +39,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;
 use url::Url;
 
-/// Closed change sets that are fetched a second time.
+/// Closed change sets that are fetched a second time, to check that they do not change.
 const CLOSED_MAX: usize = 4;
 
 impl Alpha {
@@ -63,7 +63,7 @@ impl Alpha {
     }
 }
 
-/// The protocol.
+/// ResourceSync 0.1 during one run.
 pub(crate) struct ResourceSync01;
 
 impl Protocol for ResourceSync01 {
@@ -90,7 +90,8 @@ impl Protocol for ResourceSync01 {
         (is_named_warc(url) || dump::is_dump(file)).then(|| given(true))
     }
 
-    /// Whether the first Sitemap below a plain index has marks. A failed request shows no version.
+    /// Recognizes a plain index by marks of 0.1 in its first Sitemap, also below nested indexes. If
+    /// a request fails, the version remains unknown.
     fn recognise_below<'f>(&'f self, visit: &'f Visit<'_>, begin: &'f [u8]) -> Recognition<'f> {
         Box::pin(async move {
             let run = visit.run;
@@ -117,7 +118,7 @@ impl Protocol for ResourceSync01 {
         facts.relations.iter().any(|(rel, _)| LinkKind::of(rel).is_some())
     }
 
-    /// Links of host-meta and of the given page [rs-0.1 §7.2, §7.3].
+    /// Links in host-meta and in the given page [rs-0.1 §7.2, §7.3].
     fn links(&self, page: &Page<'_>) -> Vec<Lead> {
         if page.is_host_meta {
             let links = best(links_in_host_meta(page.bytes));
@@ -140,12 +141,12 @@ impl Protocol for ResourceSync01 {
     }
 }
 
-/// A link that is tried where nothing else leads to documents.
+/// A link that is tried if nothing else leads to documents.
 fn tried(url: impl Into<String>, found_by: FoundBy, level: u32) -> Lead {
     Lead { stage: Stage::Try, ..Lead::new(url, found_by, level) }
 }
 
-/// The targets of the best kind, as a copy begins with them.
+/// Targets of the best kind of link, from which a copy also starts.
 fn best(links: Vec<(LinkKind, String)>) -> Vec<String> {
     let best = links.iter().map(|(kind, _)| *kind).min();
     let of_best = links.into_iter().filter(|(kind, _)| Some(*kind) == best);
@@ -156,12 +157,12 @@ fn may_be_ours(found_by: FoundBy) -> bool {
     matches!(found_by, FoundBy::Start | FoundBy::Sitemap | FoundBy::Site)
 }
 
-/// A document or dump that is read later.
+/// Record for a document or dump that is read after the walk.
 fn given(is_dump: bool) -> Box<dyn Record> {
     Box::new(Alpha { is_dump, ..Alpha::default() })
 }
 
-/// Bytes that show the version of a document, as for copies.
+/// The first bytes of a document, which determine its version. Copies use the same number.
 async fn begin_of(visit: &Visit<'_>, url: &str) -> Result<Vec<u8>, Failure> {
     let begin = RefCell::new(Vec::new());
     let restart = |_: &fetch::ResponseFacts| {
@@ -178,7 +179,7 @@ async fn begin_of(visit: &Visit<'_>, url: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl Feeds<'_> {
-    /// Reads the document that was given, and what it links to.
+    /// Reads the given document and the documents that it links to.
     async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
         let given = self.walked.nodes[number].outcome.record::<Alpha>();
         if given.is_some_and(|given| given.is_dump) {
@@ -208,7 +209,7 @@ impl Feeds<'_> {
         self.linked(number, &facts).await
     }
 
-    /// Whether Sitemaps have addresses of other protocols and nothing else [rs-0.1 §4.3.3].
+    /// Reports Sitemaps that contain only addresses of other protocols [rs-0.1 §4.3.3].
     fn others(&mut self, number: usize, sitemaps: &Sitemaps) {
         let Some(count) = sitemaps.only_others() else { return };
         let message = lists_only_others(&self.walked.nodes[number].url, count);
@@ -216,7 +217,7 @@ impl Feeds<'_> {
         self.add(number, &r::A_OTHERS, 0, || message);
     }
 
-    /// What a Sitemap or index links to: the current change set, and dumps.
+    /// Reads the link targets of a Sitemap or index: the current change set, and dumps.
     async fn linked(&mut self, number: usize, facts: &Facts) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
         for link in &facts.head.links {
@@ -239,7 +240,8 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// A document that a link calls a change set is none, perhaps because its `rs:type` is missing.
+    /// Reports a document that is not a change set although a link with that relation leads to it,
+    /// perhaps because `rs:type` is missing.
     fn no_change_set(&mut self, number: usize, child: usize, facts: &Facts) {
         let line = facts.not_a_change.filter(|_| facts.head.root == Root::UrlSet);
         let message = is_no_change_set(&self.walked.nodes[child].url, line);
@@ -250,8 +252,8 @@ impl Feeds<'_> {
         }
     }
 
-    /// Reads one document, which a link may call a change set; `None` when it cannot be fetched, which is a finding where
-    /// the link is.
+    /// Reads one document, perhaps as the target of a link to a change set. `None` if it cannot be
+    /// fetched, which is a finding at the link.
     async fn read_alpha(
         &mut self,
         number: usize,
@@ -314,14 +316,14 @@ impl Feeds<'_> {
         Ok(Some(facts))
     }
 
-    /// Adds resources to those that are sampled; those that change sets name may be others by now.
+    /// Adds resources to the sample, except resources in change sets, which may have changed since.
     fn add_to_sample(&mut self, number: usize, listed: Sketch<Listed>, facts: &Facts) {
         let mut start = number;
         while let Some(from) = self.walked.nodes[start].from {
             start = from;
         }
         let (url, most) = (self.walked.nodes[start].url.clone(), self.sample_size());
-        // Documents are not read again; all resources up to a limit are in memory.
+        // Documents are not read again, so resources up to a limit are in memory.
         let new = || Sampled { listed: Sketch::new(most), is_all: true };
         let set = self.walked.sets.entry(url).or_insert_with(new);
         set.listed.merge(listed, |_, _| {});
@@ -330,7 +332,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
+    /// Checks whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
     async fn discovery(&mut self, number: usize) -> Result<(), Failure> {
         const MOST: u64 = 512 << 10;
         const ROBOTS: &str = "/robots.txt";

@@ -1,5 +1,4 @@
-//! Documents that belong together: the lists of an index, and change sets along `prev`
-//! [rs-0.1 §3.2, §6.1].
+//! Rules across documents: the lists of an index, and change sets along `prev` [rs-0.1 §3.2, §6.1].
 
 use super::CLOSED_MAX;
 use super::document::{Changed, Facts, Sitemaps};
@@ -13,20 +12,20 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
-/// Resources that are remembered of other lists and change sets.
+/// Resources of other lists and change sets that are remembered.
 const LATER_MAX: usize = 1_000_000;
-/// Categories of a list from which on an index need not repeat them.
+/// Most categories of a list for which its index must repeat them.
 const AGGREGATED_MAX: usize = 100;
 
 impl Feeds<'_> {
-    /// The lists of an index, each with what the index states of it.
+    /// Reads the lists of an index and compares each with its entry.
     pub(super) async fn lists(
         &mut self,
         number: usize,
         index: &Facts,
         sitemaps: &mut Sitemaps,
     ) -> Result<(), Failure> {
-        // Copies read indexes in an index, and none in those.
+        // Copies read indexes in an index, but no deeper levels.
         for (below, index) in self.lists_of(number, index, sitemaps).await? {
             if self.walks(below) {
                 self.lists_of(below, &index, sitemaps).await?;
@@ -37,7 +36,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// The Sitemaps of an index; returns the nested indexes.
+    /// Reads the Sitemaps of an index; returns the nested indexes.
     async fn lists_of(
         &mut self,
         number: usize,
@@ -119,14 +118,14 @@ impl Feeds<'_> {
         Ok(indexes)
     }
 
-    /// Keeps why copies refuse a Sitemap or index.
+    /// Records why copies refuse a Sitemap or index.
     pub(super) fn refused(&mut self, number: usize, message: String) {
         if let Some(index) = self.walked.nodes[number].outcome.record_mut::<Alpha>() {
             index.refusal.get_or_insert(message);
         }
     }
 
-    /// The change sets from one back to the first [rs-0.1 §6.1].
+    /// Reads the change sets from this one back to the first [rs-0.1 §6.1].
     pub(super) async fn change_sets(&mut self, start: usize, set: Facts) -> Result<(), Failure> {
         let (mut number, mut set) = (start, set);
         let mut seen = HashSet::from([self.walked.nodes[start].url.clone()]);
@@ -171,7 +170,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// A set and the one before it share no change and no time.
+    /// Reports changes that two consecutive sets share, and times in the wrong order.
     fn neighbours(&mut self, number: usize, set: &Facts, target: &str, before: &Facts) {
         if let (Some(oldest), Some(newest)) = (set.oldest, before.newest)
             && oldest <= newest
@@ -200,8 +199,8 @@ impl Feeds<'_> {
         }
     }
 
-    /// Whether the changes of a set can be followed by those of later ones; `later` has the first
-    /// change of each resource in those.
+    /// Reports changes that cannot precede the changes in later sets. `later` has the first change
+    /// of each resource in the later sets.
     fn missing_between(
         &mut self,
         number: usize,
@@ -230,7 +229,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// A current set names itself.
+    /// Checks that a current set links to itself.
     fn current(&mut self, number: usize, set: &Facts) {
         let url = self.walked.nodes[number].url.clone();
         let has_prev = set.head.links.iter().any(|link| is_link(link, "prev"));
@@ -241,7 +240,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// A closed set is the same when it is fetched again.
+    /// Checks that a closed set is unchanged when it is fetched again.
     async fn is_closed(&mut self, number: usize, url: &str, hash: u64) -> Result<(), Failure> {
         if !self.samples() {
             return Ok(());
@@ -261,7 +260,7 @@ impl Feeds<'_> {
     }
 }
 
-/// Whether there must have been another change between two of one resource.
+/// Whether a change must be missing between two changes of one resource.
 fn cannot_follow(last: Option<Change>, next: Option<Change>) -> bool {
     match (last, next) {
         (Some(Change::Deleted), Some(next)) => next != Change::Created,

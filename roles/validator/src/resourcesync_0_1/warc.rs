@@ -1,7 +1,7 @@
 //! Comparison of a dump in WARC with its manifest [rs-0.1 §4.2].
 //!
-//! The draft does not state how a record is named; it is that of an entry whose `rs:path` is its
-//! `WARC-Record-ID` or `WARC-Target-URI`, or whose `loc` is the latter.
+//! The draft does not define the names of records. A record belongs to an entry if `rs:path` is the
+//! `WARC-Record-ID` or `WARC-Target-URI` of the record, or if `loc` is the `WARC-Target-URI`.
 
 use super::document::Facts;
 use super::dump::{MEMBERS, MEMBERS_MAX, end_manifest};
@@ -22,14 +22,15 @@ use std::io::{self, BufReader, Seek as _, SeekFrom};
 
 type Input<'a> = CountingReader<BufReader<&'a File>>;
 
-/// A record that was read: what becomes of it is the finding, if any.
+/// Result of a record that was read. The error describes broken bytes.
 type Passed = Result<(), String>;
 
-/// Takes a record and the place where it begins.
+/// Called with the position of a record in bytes, and the record.
 type Each<'e> = dyn FnMut(u64, Payload<&mut Input<'_>>) -> Result<Passed, Failure> + 'e;
 
 impl Feeds<'_> {
-    /// Compares the records with the manifest: the first record `resource` that has its name.
+    /// Compares the records with the manifest. The manifest is the first record `resource` with the
+    /// name of a manifest.
     pub(super) fn warc(
         &mut self,
         url: &str,
@@ -81,8 +82,8 @@ fn is_manifest(head: &Head) -> bool {
         && head.target().is_some_and(|target| target.rsplit('/').next() == Some(MANIFEST))
 }
 
-/// Hands over each record that may be of a resource, and the place where it begins, up to the first
-/// that is broken; the inner error states what is wrong with that.
+/// Passes on the records that may contain a resource, with their positions, up to the first broken
+/// record. The inner error describes the broken record.
 fn each_record(
     mut file: &File,
     budget: &Budget<'_>,
@@ -118,7 +119,8 @@ fn each_record(
     }
 }
 
-/// Hands over the bytes of a record; `false` where its head or its chunks are broken.
+/// Reads the payload of a record piece by piece. `false` if the headers or chunks of HTTP are
+/// broken.
 fn pass<R: io::BufRead>(
     mut payload: Payload<R>,
     budget: &Budget<'_>,
@@ -133,7 +135,7 @@ fn pass<R: io::BufRead>(
     })
 }
 
-/// Takes the entry of a record out of the manifest, and compares the two.
+/// Removes the entry of a record from the manifest, and compares the record with it.
 fn compare_record<R: io::BufRead>(
     mut payload: Payload<R>,
     budget: &Budget<'_>,
@@ -145,7 +147,7 @@ fn compare_record<R: io::BufRead>(
     let (head, http) = (std::mem::take(&mut payload.head), payload.http.take());
     let target = head.target().unwrap_or_default();
     if head.kind() == Some(Kind::Revisit) {
-        // It has no bytes: its resource needs another record.
+        // A `revisit` record does not have bytes; the resource needs another record.
         return skip(payload);
     }
     let Some((name, member)) = take_member(&head, facts, by_loc) else {
