@@ -1,5 +1,5 @@
-//! What holds for every document and package, whatever is in it: for fuzzing and for the tests of
-//! its seeds.
+//! Properties of every document and package with any content, for fuzzing and for the tests of its
+//! seeds.
 
 use crate::fetch::Budget;
 use crate::report::{Finding, Findings, Mode};
@@ -13,16 +13,17 @@ use std::time::{Duration, Instant};
 
 /// Longest message about one place, in bytes.
 const MESSAGE_MAX: usize = 1_000;
-/// Findings of a rule that are kept.
+/// Most findings of one rule that are stored.
 const MOST_EACH: usize = 3;
-/// Bytes that are unpacked of one package.
+/// Most bytes that are unpacked from one package.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The findings in a document or feed are the same however it is cut; each is short and has its place, and
-/// a stricter check finds no less.
+/// Checks a document or feed in pieces of different sizes. The findings must be the same, also in
+/// the lenient mode, except for their severities. Each finding must have a short message and a
+/// line of the document.
 ///
 /// # Panics
-/// When that is not so.
+/// One of these properties is violated.
 pub fn document(bytes: &[u8]) {
     let whole = findings(bytes, Mode::Strict, usize::MAX, usize::MAX);
     let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
@@ -41,7 +42,7 @@ pub fn document(bytes: &[u8]) {
     };
     let lenient = findings(bytes, Mode::Lenient, usize::MAX, usize::MAX);
     assert_eq!(places(&lenient), places(&whole));
-    // Of many, the first are kept and the others counted.
+    // Only the first findings of a rule are stored; the others are counted.
     let few = findings(bytes, Mode::Strict, MOST_EACH, usize::MAX);
     let count = |found: &[Finding]| found.iter().map(|found| 1 + found.more).sum::<u64>();
     assert_eq!(count(&few), count(&whole));
@@ -55,10 +56,11 @@ fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Fin
     super::check(bytes, piece, Findings::new("d", mode, most_each))
 }
 
-/// Any bytes as a package: no more is unpacked than may be, and what is stated is short.
+/// Checks any bytes as a package. The bytes that are unpacked and the messages must stay within
+/// their limits.
 ///
 /// # Panics
-/// When that is not so.
+/// One of these properties is violated.
 pub fn package(bytes: &[u8]) {
     let Ok(mut file) = tempfile::tempfile() else { return };
     if file.write_all(bytes).is_err() {

@@ -19,12 +19,13 @@ use crate::walk::{Walk, budget, report, settle};
 use abreast_net::Shared;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Every protocol, in the order in which they are asked; the last one takes any document.
+/// All protocols, in the order in which documents are offered. The last one accepts any document.
 fn protocols(seed: u64) -> [Box<dyn Protocol>; 4] {
     [Box::new(ResourceSync01), Box::new(SdShare), Box::new(Emm), Box::new(ResourceSync::new(seed))]
 }
 
-/// Judges the bytes of one document by itself; `name` stands for it in findings.
+/// Checks the bytes of a single document without requests. Findings contain `name` in place of a
+/// URL.
 pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
     check(bytes, usize::MAX, Findings::new(name, mode, usize::MAX))
 }
@@ -37,9 +38,10 @@ fn check(bytes: &[u8], piece: usize, found: Findings) -> Vec<Finding> {
     }
 }
 
-/// Walks from the starts, judges what is there, and reports all of it. `cancel` ends it early.
+/// Walks from the starts, checks all documents and returns the report. Set `cancel` to end the run
+/// early; the report then covers the part that was checked.
 ///
-/// It blocks, and starts as many threads as there may be requests.
+/// The call blocks. It starts as many threads as concurrent requests are allowed.
 pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     let mut net = options.net.clone();
     net.connections_per_host = options.connections.max(1);
@@ -74,7 +76,7 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     Report { unreachable, ..report::report(walked, options, sampled.fetched + of_feeds) }
 }
 
-/// Reads the recognised documents and the documents below; returns the number of fetched resources.
+/// Reads the recognized documents and their children. Returns the number of fetched resources.
 fn read(walked: &mut Walked, later: &[(usize, usize)], run: &Run<'_>) -> u64 {
     if later.is_empty() || walked.cancelled || walked.limit.is_some() {
         return 0;
