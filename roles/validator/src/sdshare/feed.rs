@@ -4,7 +4,7 @@ use crate::report::{Document, FeedFacts};
 use crate::walk::node::{Node, Record};
 use abreast_sdshare::FeedKind;
 
-/// A feed or snapshot that was read.
+/// A feed or snapshot of SDShare that was read.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     pub(super) kind: Option<FeedKind>,
@@ -13,12 +13,13 @@ pub(super) struct Feed {
     pub(super) entries: u64,
     pub(super) bytes: u64,
     pub(super) facts: FeedFacts,
-    /// Why not all of its pages were read.
+    /// Why not all pages of the feed were read.
     pub(super) problem: Option<String>,
 }
 
 impl FeedFacts {
-    /// The words about an Atom feed that is not of SDShare, as of a copy.
+    /// Message about an Atom feed that does not belong to SDShare, with the same words as for
+    /// copies.
     pub fn as_other_feed(&self) -> String {
         abreast_sdshare::other_feed(&self.title)
     }

@@ -1,4 +1,5 @@
-//! A sample of fragments: their statements, forms and types [sdshare §Fragments Feed].
+//! Checks of a sample of fragments: their statements, forms and media types [sdshare §Fragments
+//! Feed].
 
 use super::graph::{self, Descriptions};
 use super::read::Reading;
@@ -15,12 +16,12 @@ use oxrdf::Triple;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a fragment that is checked.
+/// Most bytes of a fragment that is checked.
 const FRAGMENT_BYTES: u64 = 10 << 20;
-/// Times that the forms of a fragment are compared: the resource may change in between.
+/// Attempts to compare the forms of a fragment, because the resource may change in between.
 const ATTEMPTS: u32 = 3;
 
-/// A fragment that was read.
+/// A fragment that was read and can be compared with a snapshot.
 pub(super) struct Sampled {
     pub(super) resource: String,
     pub(super) updated: Timestamp,
@@ -29,7 +30,7 @@ pub(super) struct Sampled {
 }
 
 impl Feeds<'_> {
-    /// Checks the answers of a fragments feed, and a sample of what it links to.
+    /// Checks the answers of a fragments feed to `since`, and a sample of its fragments.
     pub(super) async fn fragments(
         &mut self,
         number: usize,
@@ -65,29 +66,29 @@ impl Feeds<'_> {
     }
 }
 
-/// The forms of one fragment.
+/// The forms of one fragment, with their faults.
 #[derive(Default)]
 struct Forms {
-    /// As the first form of RDF has it.
+    /// Descriptions in the first form with RDF.
     described: Option<Descriptions>,
     faults: Vec<Fault>,
     differing: Option<Fault>,
 }
 
-/// Reads fragments, several at a time.
+/// Reads several fragments at a time.
 struct Sampler<'a> {
     shared: &'a Arc<Shared>,
     budget: &'a Budget<'a>,
     hosts: &'a Hosts,
     most: u64,
     accepts: &'a AtomicU64,
-    /// Files are not judged as descriptions.
+    /// Whether the fragments are files, which are not checked as descriptions.
     has_files: bool,
     fetched: AtomicU64,
 }
 
 impl Sampler<'_> {
-    /// The forms of each entry, in their order.
+    /// Reads the forms of each entry; the results have the order of the entries.
     fn all(&self, entries: &[&Entry], connections: usize) -> Result<Vec<Forms>, Failure> {
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
@@ -135,7 +136,7 @@ impl Sampler<'_> {
         Ok(forms)
     }
 
-    /// Reads every form of a fragment.
+    /// Reads and compares all forms of a fragment.
     async fn forms(&self, client: &Client, entry: &Entry) -> Result<Forms, Failure> {
         let mut forms = Forms::default();
         for (link, syntax) in graph::forms(entry, &Relation::Fragment) {
@@ -182,7 +183,7 @@ impl Sampler<'_> {
         Ok(forms)
     }
 
-    /// The bytes of a fragment; `None` when there are none to judge, which is a fault.
+    /// Content of a fragment. `None` after a fault, or if the fragment is too large.
     async fn fragment(
         &self,
         client: &Client,

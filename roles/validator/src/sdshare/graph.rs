@@ -1,4 +1,4 @@
-//! RDF of fragments and snapshots: read, described by resource, compared.
+//! RDF of fragments and snapshots: parsing, descriptions by resource, and comparison.
 
 use crate::report::{Rule, rules as r};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, Syntax, read};
@@ -8,14 +8,14 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// Digests of descriptions in canonical form, by resource; `None` for one that cannot be compared: it is too
-/// large or too symmetric.
+/// Digests of canonical descriptions, by resource. `None` if a description cannot be compared
+/// because it is too large or too symmetric.
 pub(super) type Descriptions = BTreeMap<String, Option<[u8; 32]>>;
 
-/// Reads a document at an address.
+/// Parses a document in RDF; `url` is its base IRI.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The fault of the document with its place.
 pub(super) fn triples(
     syntax: Syntax,
     bytes: &[u8],
@@ -32,7 +32,7 @@ pub(super) fn triples(
         ControlFlow::Continue(())
     });
     done.map(|()| triples).map_err(|error| {
-        // What is too large for the validator may be right.
+        // A document over the limits of the validator may be correct.
         let is_limit = error.syntax().is_some_and(|fault| fault.code() == "rdf.size");
         let text = error.to_string();
         let rule = if is_limit { &r::LIMIT } else { &r::SDS_SYNTAX };
@@ -41,7 +41,7 @@ pub(super) fn triples(
 }
 
 pub(super) fn descriptions(entities: &Entities) -> Descriptions {
-    // Those above a limit come as errors, without their canonical form.
+    // Descriptions over a limit are errors, without a canonical form.
     let described = entities.descriptions(DescriptionLimits::default());
     described
         .map(|described| match described {
@@ -57,7 +57,7 @@ pub(super) fn descriptions(entities: &Entities) -> Descriptions {
         .collect()
 }
 
-/// A resource whose descriptions differ.
+/// IRI of a resource with different descriptions.
 pub(super) fn difference(one: &Descriptions, other: &Descriptions) -> Option<String> {
     let differs =
         |(iri, lines): (&String, &Option<[u8; 32]>), others: &Descriptions| match others.get(iri) {
@@ -70,8 +70,8 @@ pub(super) fn difference(one: &Descriptions, other: &Descriptions) -> Option<Str
     differing(one, other).or_else(|| differing(other, one))
 }
 
-/// Statements that are not in the description of any of the resources: how many, and the subject
-/// of one [sdshare §Fragments Feed].
+/// Statements outside the descriptions of the resources: their number, and the subject of the first
+/// one [sdshare §Fragments Feed].
 pub(super) fn strangers(triples: &[Triple], resources: &[String]) -> Option<(usize, String)> {
     let mut of_blank: HashMap<BlankNodeRef<'_>, Vec<&Triple>> = HashMap::new();
     let mut pending = Vec::new();
@@ -103,9 +103,10 @@ pub(super) fn strangers(triples: &[Triple], resources: &[String]) -> Option<(usi
     Some((unique.len(), subject))
 }
 
-/// The links of an entry with their syntax; `None` for other types than RDF.
+/// Links of an entry with their RDF syntax; `None` for other media types.
 ///
-/// `text/plain` is N-Triples only beside another type of RDF: sets of files have it too.
+/// `text/plain` is N-Triples only if the entry has another RDF type: feeds of files also use
+/// `text/plain`.
 pub(super) fn forms<'e>(entry: &'e Entry, relation: &Relation) -> Vec<(&'e Link, Option<Syntax>)> {
     let links: Vec<&Link> = entry.targets(relation).collect();
     let registered = |link: &&Link| Syntax::of_media_type(&link.essence());

@@ -32,10 +32,10 @@ use read::Reading;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
-/// How long the walk waits for a snapshot that is being made, at a time.
+/// Longest wait before the next request for a snapshot that the server still makes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The protocol.
+/// SDShare during one run.
 pub(crate) struct SdShare;
 
 impl Protocol for SdShare {
@@ -105,7 +105,8 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Snapshots are read first: the fragments feed has what changed since.
+    /// Reads the feeds of a collection. Snapshots come first, because the fragments feed contains
+    /// the changes since.
     async fn collection(&mut self, number: usize, reading: &Reading) -> Result<(), Failure> {
         if reading.is_complete && reading.entries.is_empty() {
             self.add(number, &r::SDS_TWO_FEEDS, 0, || "the collection feed has no entries");
@@ -139,7 +140,8 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Waits as a 202 asks for; `false` when the patience is at its end.
+    /// Waits as long as a response with status 202 requests, up to [`WAIT_MAX`]. `false` if the
+    /// total time for waiting is used up.
     async fn waits(&mut self, asked: Option<&str>) -> bool {
         let wish = asked.and_then(|value| retry_after(value, SystemTime::now()));
         let wait = wish.unwrap_or(Duration::from_secs(1)).min(WAIT_MAX);
@@ -151,7 +153,7 @@ impl Feeds<'_> {
         true
     }
 
-    /// A feed is Atom whatever the client accepts.
+    /// Checks that a feed is delivered as Atom, whatever the client accepts.
     async fn accepts(&mut self, number: usize) -> Result<(), Failure> {
         if !take_one(&self.accepts) {
             return Ok(());
@@ -171,8 +173,8 @@ impl Feeds<'_> {
     }
 }
 
-/// Links of a relation in entries, with their lines; those that are `alternate` only count where
-/// no other is meant.
+/// Links of a relation in entries, with their lines. A link with `alternate` is used only if the
+/// entry does not have a link with the relation.
 fn linked(entries: &[Entry], relation: &Relation) -> Vec<(u64, String)> {
     let of = |entry: &Entry| -> Vec<(u64, String)> {
         entry.targets(relation).map(|link| (entry.line, link.href.clone())).collect()
@@ -180,7 +182,7 @@ fn linked(entries: &[Entry], relation: &Relation) -> Vec<(u64, String)> {
     entries.iter().flat_map(of).collect()
 }
 
-/// What is delivered has the type of the link.
+/// Fault of an answer whose media type differs from the type in the link.
 fn delivered(url: &str, due: &str, facts: &ResponseFacts) -> Option<Fault> {
     let own = facts.content_type.as_deref().map(values::essence).unwrap_or_default();
     if due.is_empty() || own == due {
@@ -191,7 +193,8 @@ fn delivered(url: &str, due: &str, facts: &ResponseFacts) -> Option<Fault> {
     Some((&r::SDS_DELIVERED, message))
 }
 
-/// A 202: whether it may be, and states when to come again [sdshare §Snapshot Processing].
+/// Fault of an answer with status 202, which is allowed for snapshots and needs `Retry-After`
+/// [sdshare §Snapshot Processing].
 fn accepted(url: &str, may_be: bool, wish: Option<&str>) -> Option<Fault> {
     let fault = match (may_be, wish) {
         (true, Some(_)) => return None,
@@ -201,7 +204,7 @@ fn accepted(url: &str, may_be: bool, wish: Option<&str>) -> Option<Fault> {
     Some((&r::SDS_ACCEPTED, format!("{} {fault}", excerpt(url))))
 }
 
-/// RDF is refused to a client that cannot read it.
+/// Checks that the server refuses RDF to a client that does not accept it.
 async fn refusal(
     client: &Client,
     budget: &Budget<'_>,

@@ -1,4 +1,5 @@
-//! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
+//! Checks of one page of a feed, from bytes to entries and findings [rfc4287 §4.1] [sdshare §Server
+//! Role].
 
 use super::read::Reading;
 use crate::fetch::values::first_line;
@@ -7,13 +8,13 @@ use crate::report::{Findings, Rule, rules as r};
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 
-/// Is it an Atom feed, by its first bytes?
+/// Whether the first bytes are from an Atom feed.
 pub(crate) fn is_feed(begin: &[u8]) -> bool {
     crate::fetch::root::root_of(begin, &[ATOM_NAMESPACE])
         .is_some_and(|(is_atom, name)| is_atom || name == "feed")
 }
 
-/// Findings of one feed by itself, read in pieces.
+/// Checks a single feed, passed to its parser in pieces.
 pub(crate) fn check_feed(bytes: &[u8], piece: usize, found: Findings) -> Findings {
     let mut page = PageReader::new("file:///", found, u64::MAX);
     let mut reading = Reading::new(0, 1, None);
@@ -24,7 +25,7 @@ pub(crate) fn check_feed(bytes: &[u8], piece: usize, found: Findings) -> Finding
     page.finish(&mut listener).found
 }
 
-/// Reads a page entry by entry; a listener may add findings at each.
+/// Reads a page entry by entry. A listener can add findings to each entry.
 pub(super) struct PageReader {
     parser: Parser,
     entry: Entry,
@@ -34,7 +35,7 @@ pub(super) struct PageReader {
     error: Option<Error>,
 }
 
-/// A page that was read.
+/// A page of a feed that was read.
 pub(super) struct Page {
     pub(super) head: Feed,
     pub(super) kind: Option<FeedKind>,
@@ -42,7 +43,7 @@ pub(super) struct Page {
     pub(super) bytes: u64,
     pub(super) found: Findings,
     pub(super) is_complete: bool,
-    /// Why it cannot be read to its end.
+    /// Why the page cannot be read to its end.
     pub(super) refusal: Option<String>,
 }
 
@@ -60,13 +61,13 @@ impl PageReader {
         }
     }
 
-    /// Takes the head of the answer into account: the `charset` of its type.
+    /// Uses `charset` of the answer's media type as encoding.
     pub(super) fn answered(mut self, facts: &ResponseFacts) -> Self {
         self.parser.use_charset(facts.media_type());
         self
     }
 
-    /// Takes more bytes; `false` when nothing more can be read.
+    /// Reads the next bytes; `false` after an error, when the rest is ignored.
     pub(super) fn feed(&mut self, bytes: &[u8], listener: &mut Listener<'_>) -> bool {
         self.bytes += bytes.len() as u64;
         self.parser.feed(bytes);
@@ -79,7 +80,7 @@ impl PageReader {
             match self.parser.next(&mut self.entry) {
                 Ok(Step::Entry) => {
                     self.kind = self.kind.or(self.entry.kind());
-                    // What is not absolute the parser reports.
+                    // For IRIs that are not absolute, the parser reports the fault.
                     for iri in &self.entry.resources {
                         if let Some(fault) = values::absolute_fault(iri)
                             && fault != values::NOT_ABSOLUTE
@@ -124,12 +125,12 @@ impl PageReader {
         Page { head, kind, entries, bytes, found, is_complete, refusal }
     }
 
-    /// Turns what the parser noticed into findings of rules.
+    /// Converts the deviations that the parser reported into findings.
     fn judge(&mut self) {
         let mut kept: Vec<(&'static str, u64)> = Vec::new();
         for noticed in self.parser.findings() {
             let rule = rule(noticed.code, self.kind);
-            // The rule has the section.
+            // The finding already contains the section, from its rule.
             let message = match noticed.message.rfind(" [") {
                 Some(end) if noticed.message.ends_with(']') => &noticed.message[..end],
                 _ => &noticed.message,
@@ -148,7 +149,7 @@ impl PageReader {
     }
 }
 
-/// Links whose `type` is not one.
+/// Reports links whose `type` is not a media type.
 fn types(links: &[Link], line: u64, found: &mut Findings) {
     let types = links.iter().filter_map(|link| link.media_type.as_deref());
     for text in types.filter(|text| !values::is_media_type(text)) {
@@ -156,7 +157,7 @@ fn types(links: &[Link], line: u64, found: &mut Findings) {
     }
 }
 
-/// The rule that a deviation breaks, in a feed of a kind.
+/// The rule that a deviation violates, which depends on the kind of feed.
 fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
     match code {
         "atom.alternate" => &r::ATOM_ALTERNATE,

@@ -15,19 +15,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Instant;
 
-/// Hubs that are reported.
+/// Most hubs of a feed that are reported.
 const HUBS_MAX: usize = 20;
 
-/// A page, or the answer that there is none yet.
+/// A page, or the answer that it is not ready yet.
 enum Got {
     Page(Box<(Page, ResponseFacts)>),
-    /// 202, with its `Retry-After`.
+    /// Status 202, with the value of `Retry-After`.
     Making(Option<String>),
 }
 
 impl Feeds<'_> {
-    /// Reads a feed page after page; `None` when it cannot be fetched, which is a finding where the
-    /// link to it is.
+    /// Reads all pages of a feed. `None` if the feed cannot be fetched, which is a finding at the
+    /// link to the feed.
     pub(super) async fn read(
         &mut self,
         number: usize,
@@ -152,7 +152,7 @@ impl Feeds<'_> {
         Ok(Some(reading).filter(|_| !is_other))
     }
 
-    /// Reads one page; findings have its address.
+    /// Reads one page; its findings have the URL of the page.
     async fn page(&mut self, url: &str, reading: &mut Reading) -> Result<Got, Failure> {
         let new = |base: &str| {
             let found = Findings::new(url, self.options.mode, self.options.most_each);
@@ -161,7 +161,7 @@ impl Feeds<'_> {
         let reader = RefCell::new(new("file:///"));
         let now = Cell::new(None);
         reading.fresh = 0;
-        // After a broken connection the page comes again: what was read is not taken twice.
+        // After a broken connection, the page is fetched again: entries that were read are skipped.
         let (mut taken, position) = (0_u64, Cell::new(0_u64));
         let mut listener = |entry: &Entry, found: &mut Findings| {
             position.set(position.get() + 1);
@@ -193,7 +193,7 @@ impl Feeds<'_> {
         Ok(Got::Page(Box::new((reader.into_inner().finish(&mut listener), facts))))
     }
 
-    /// How the server delivers the feed.
+    /// Checks how the server delivers the feed.
     async fn answers(&self, url: &str, facts: &ResponseFacts, bytes: u64, found: &mut Findings) {
         if let Some((rule, message)) = delivered(url, ATOM_MEDIA_TYPE, facts) {
             found.add(rule, (0, 0), || message);
@@ -209,7 +209,7 @@ fn head_facts(head: &abreast_sdshare::Feed, facts: &mut FeedFacts) {
     facts.hubs = hubs.take(HUBS_MAX).map(|link| link.href.clone()).collect();
 }
 
-/// A feed that can be subscribed to names itself [websub §4].
+/// Checks that a feed with a hub also has a link to itself [websub §4].
 fn self_link(head: &abreast_sdshare::Feed, url: &str, facts: &ResponseFacts, found: &mut Findings) {
     let targets = |relation| head.links.iter().filter(move |link| link.relation == relation);
     if targets(Relation::Hub).next().is_none() {

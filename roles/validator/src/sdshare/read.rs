@@ -1,4 +1,4 @@
-//! What is remembered of a feed's entries, in bounded memory.
+//! Collects facts from the entries of a feed, in bounded memory.
 
 use crate::report::{Findings, rules as r};
 use crate::walk::sketch::{Sketch, hash};
@@ -7,40 +7,41 @@ use abreast_sdshare::{Entry, FeedKind, Link, Relation};
 use abreast_webtypes::{Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap};
 
-/// Entries that are followed; of a fragments feed only a sample is.
+/// Most entries of a feed that are followed; of a fragments feed, only a sample is followed.
 pub(super) const ENTRIES_MAX: usize = 10_000;
-/// Ids that are remembered. About 50 MB.
+/// Most ids of entries that are remembered. About 50 MB.
 const IDS_MAX: usize = 1 << 20;
-/// The newest entries, for which `since` is tried.
+/// Number of the newest entries from which the values for `since` are selected.
 const NEWEST_MAX: usize = 20;
-/// Types that are reported.
+/// Most media types of a feed that are reported.
 const FORMATS_MAX: usize = 20;
-/// How far a server's clock may be behind, in seconds.
+/// Most seconds by which the server's clock may be behind.
 const CLOCK_SECONDS: i64 = 60;
 
-/// Learns what the entries of a feed state, page after page.
+/// Facts about a feed, collected from its entries page by page.
 pub(super) struct Reading {
     seed: u64,
     pub(super) kind: Option<FeedKind>,
-    /// Of other feeds than fragments feeds.
+    /// Entries of all feeds except fragments feeds.
     pub(super) entries: Vec<Entry>,
     pub(super) is_cut: bool,
-    /// Of a fragments feed.
+    /// Sample of entries of a fragments feed.
     pub(super) sample: Sketch<Entry>,
-    /// The newest entries by time and resource.
+    /// The newest entries, as time and resources.
     pub(super) newest: BTreeSet<(Timestamp, Vec<String>)>,
     pub(super) formats: BTreeSet<String>,
-    /// Version and resource of the entries by their ids.
+    /// Hashes of the version and the resource of each entry, by the hash of its id.
     ids: HashMap<u64, (u64, u64)>,
-    /// Entries of this page that no earlier page has.
+    /// Number of entries on this page that are on no earlier page.
     pub(super) fresh: u64,
     pub(super) is_complete: bool,
-    /// Whether its fragments are files, not descriptions.
+    /// Whether the fragments of the feed are files, not descriptions.
     pub(super) has_files: bool,
 }
 
 impl Reading {
-    /// Of a feed that a link of this kind leads to: older servers have entries that show none.
+    /// Starts a feed. `kind` is the kind that the link to the feed shows; entries of older servers
+    /// do not show a kind.
     pub(super) fn new(seed: u64, sample: usize, kind: Option<FeedKind>) -> Self {
         Self {
             seed,
@@ -61,7 +62,7 @@ impl Reading {
         self.newest.last().map(|(time, _)| *time)
     }
 
-    /// Takes an entry; `now` is the time at the server.
+    /// Adds an entry; `now` is the clock of the server.
     pub(super) fn entry(&mut self, entry: &Entry, now: Option<Timestamp>, found: &mut Findings) {
         self.kind = self.kind.or(entry.kind());
         let place = (entry.line, 0);
@@ -130,7 +131,8 @@ impl Reading {
         }
     }
 
-    /// Entries with one id are versions of one entry [rfc4287 §4.1.1].
+    /// Reports different entries with the same id. The same id is allowed for versions of one entry
+    /// [rfc4287 §4.1.1].
     fn once(&mut self, entry: &Entry, found: &mut Findings) {
         let about = entry.resources.first().or_else(|| {
             let own = entry.links.iter().find(|link| link.relation != Relation::Alternate);

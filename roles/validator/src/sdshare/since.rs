@@ -1,4 +1,4 @@
-//! Answers to `since` [sdshare §Fragments Feed].
+//! Checks of answers to `since` [sdshare §Fragments Feed].
 
 use super::read::Reading;
 use crate::fetch::Failure;
@@ -7,20 +7,21 @@ use crate::walk::feeds::Feeds;
 use abreast_sdshare::{Document, Entry, Limits, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt, without_fragment};
 
-/// Pages that are read of one answer.
+/// Most pages that are read of one answer.
 const PAGES_MAX: usize = 20;
-/// Bytes of a page.
+/// Most bytes of a page.
 const PAGE_BYTES: u64 = 16 << 20;
 const HOUR: i64 = 3_600_000_000;
 
-/// Entries of an answer, with the pages they are on.
+/// Entries of an answer to `since`, each with the number of its page.
 pub(super) struct Answered {
     pub(super) entries: Vec<(usize, Entry)>,
     is_complete: bool,
 }
 
 impl Feeds<'_> {
-    /// Asks the feed for what changed since a time of one of its entries, and for nonsense.
+    /// Requests the changes since the time of an entry and since a time in the future, and sends an
+    /// invalid value.
     pub(super) async fn since(&mut self, number: usize, reading: &Reading) -> Result<(), Failure> {
         let feed = self.walked.nodes[number].url.clone();
         let later = Timestamp::from_seconds(32_503_680_000); // 3000-01-01
@@ -99,7 +100,8 @@ impl Feeds<'_> {
         }
     }
 
-    /// One instant has one answer, however it is written; what changed in between may be there too.
+    /// Checks that two spellings of one instant have the same answer. The second answer may also
+    /// contain newer changes.
     fn same(&mut self, number: usize, time: Timestamp, one: &Answered, other: &Answered) {
         let is_in = |entry: &Entry, of: &Answered| {
             of.entries.iter().any(|(_, other)| other.resources == entry.resources)
@@ -119,7 +121,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// The answer to a query; `None` when it is refused, which breaks a rule.
+    /// The answer to a query. `None` if the server refuses the query, which violates `rule`.
     pub(super) async fn answered(
         &mut self,
         number: usize,

@@ -1,5 +1,5 @@
-//! Snapshots: their files, chunks, and the changes that they have [sdshare §Snapshots Feed]
-//! [sdshare §Chunked Snapshot Feed].
+//! Checks of snapshots: their files, chunks, and the changes that they contain [sdshare §Snapshots
+//! Feed] [sdshare §Chunked Snapshot Feed].
 
 use super::fragments::Sampled;
 use super::graph::{self, Descriptions};
@@ -15,14 +15,14 @@ use abreast_sdshare::{Entry, FeedKind, Link, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt};
 use oxrdf::Triple;
 
-/// Snapshots whose files are asked for, the newest.
+/// Most snapshots of which the files are requested; the newest are selected.
 const SNAPSHOTS_MAX: usize = 4;
-/// Bytes of a snapshot that is compared.
+/// Most bytes of a snapshot that is compared.
 const SNAPSHOT_BYTES: u64 = 16 << 20;
-/// Chunks that are compared.
+/// Most chunks of a snapshot that are compared.
 const CHUNKS_MAX: usize = 1_000;
 
-/// The contents of a snapshot.
+/// A snapshot with the descriptions in it.
 pub(super) struct Snapshot {
     number: usize,
     line: u64,
@@ -31,8 +31,8 @@ pub(super) struct Snapshot {
 }
 
 impl Feeds<'_> {
-    /// Checks the newest snapshots, and compares the newest with its chunks; its contents are
-    /// returned.
+    /// Checks the newest snapshots, and compares the newest with its chunks. Returns the contents
+    /// of the newest.
     pub(super) async fn snapshots(
         &mut self,
         number: usize,
@@ -80,7 +80,7 @@ impl Feeds<'_> {
         Ok(contents)
     }
 
-    /// Asks for the headers of files; the size of the first one.
+    /// Requests the headers of files; returns the size of the first one.
     async fn files(&mut self, from: From, links: &[&Link]) -> Result<Option<u64>, Failure> {
         let mut size = None;
         for (place, link) in links.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Feeds<'_> {
                     let wish = answer.facts.retry_after.as_deref();
                     self.report(from, accepted(&link.href, true, wish));
                 }
-                // HEAD is not offered.
+                // The server does not support HEAD.
                 405 | 501 => {}
                 status => {
                     let message = || format!("{} is answered {status}", excerpt(&link.href));
@@ -117,7 +117,7 @@ impl Feeds<'_> {
         Ok(size)
     }
 
-    /// Reads every form of a snapshot, and compares them; the descriptions of the first.
+    /// Reads and compares all forms of a snapshot; returns the descriptions in the first.
     async fn contents(
         &mut self,
         from: From,
@@ -155,7 +155,8 @@ impl Feeds<'_> {
         Ok(first)
     }
 
-    /// The statements of a file of a snapshot, once it is made; `None` when it cannot be judged.
+    /// Statements in a file of a snapshot, after waiting until the server has made it. `None` if
+    /// the file cannot be checked.
     async fn rdf(
         &mut self,
         from: From,
@@ -192,7 +193,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Reads the chunks; together they are the whole.
+    /// Reads the chunks, and checks that together they equal the whole snapshot.
     pub(super) async fn chunks(
         &mut self,
         number: usize,
@@ -215,7 +216,8 @@ impl Feeds<'_> {
                 is_complete = false;
                 continue;
             };
-            // A label of a blank node is one of its document.
+            // Labels of blank nodes are unique only within a document, so each chunk has its own
+            // number.
             match self.rdf(from, link, syntax, place as u64 + 1).await? {
                 Some(triples) => {
                     bytes += triples.len() * 100;
@@ -234,7 +236,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// A snapshot has every change until its time [sdshare §Snapshot Processing].
+    /// Checks that a snapshot contains every change until its time [sdshare §Snapshot Processing].
     pub(super) async fn compare(
         &mut self,
         snapshot: &Snapshot,
@@ -263,7 +265,7 @@ impl Feeds<'_> {
         if differing.is_empty() {
             return Ok(());
         }
-        // They may have changed since the feed was read.
+        // The resources may have changed after the feed was read.
         let url = with_since(&self.walked.nodes[feed].url, snapshot.updated);
         let Some(since) = self.answered(feed, &url, &r::SDS_SINCE).await? else { return Ok(()) };
         for sampled in differing {
