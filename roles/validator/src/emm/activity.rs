@@ -1,4 +1,4 @@
-//! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
+//! Checks of activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
 use super::{members, patch};
 use crate::emm::item::{EMM, IIIF, Item, OTHERS};
@@ -10,9 +10,9 @@ use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};
 use serde_json::Value;
 
-/// Seconds that clocks may differ.
+/// Most seconds by which two clocks may differ.
 const CLOCK_SECONDS: i64 = 60;
-/// Judges an activity; `page` is the `id` of the page it is on.
+/// Checks an activity. `page` is the `id` of the page that contains the activity.
 pub(super) fn check(judge: &mut Judge<'_>, map: &Object, at: &str, page: Option<&str>) -> Item {
     let mut item = Item { kind: kind(judge, map, at), ..Item::default() };
     item.id = id(map).map(str::to_owned);
@@ -64,7 +64,7 @@ pub(super) fn check(judge: &mut Judge<'_>, map: &Object, at: &str, page: Option<
     item
 }
 
-/// The type, and whether it is one that the specification has.
+/// Type of an activity. Reports a type that the specification does not define.
 fn kind(judge: &mut Judge<'_>, map: &Object, at: &str) -> String {
     let is_iiif = judge.profile == Profile::Iiif1;
     let rule = if is_iiif { &r::IIIF_TYPE } else { &r::EMM_TYPE };
@@ -96,7 +96,7 @@ fn kind(judge: &mut Judge<'_>, map: &Object, at: &str) -> String {
     name.to_owned()
 }
 
-/// The time at which it is sorted.
+/// Time of an activity, by which a feed is sorted.
 fn dates(judge: &mut Judge<'_>, map: &Object, at: &str) -> Option<W3cDatetime> {
     let has = |name: &str| map.get(name).is_some_and(|value| !value.is_null());
     match judge.profile {
@@ -140,7 +140,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
     let rule = if is_iiif { &r::IIIF_OBJECT } else { &r::EMM_OBJECT };
     let place = format!("{at}/object");
     let value = map.get("object").unwrap_or(&Value::Null);
-    // In the draft an activity may have several entities [emm-0.1 §4.1].
+    // In the draft of 0.1, an activity may have several entities [emm-0.1 §4.1].
     let several =
         if judge.profile == Profile::Emm01 { several(value) } else { std::slice::from_ref(value) };
     for (number, one) in several.iter().enumerate() {
@@ -186,7 +186,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
     }
 }
 
-/// Links to representations.
+/// URLs of representations with their media types.
 fn links(judge: &Judge<'_>, object: &Object) -> Vec<(String, String)> {
     let one = |link: &Value| match link {
         Value::String(href) => Some((judge.absolute(href), String::new())),

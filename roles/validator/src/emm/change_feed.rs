@@ -3,7 +3,7 @@
 use crate::report::{ChangeFeedFacts, Document};
 use crate::walk::node::{Node, Record};
 
-/// A document of a change feed that was read; an Entry Point with its pages.
+/// A document of a change feed that was read, or an Entry Point with its pages.
 #[derive(Debug, Default)]
 pub(super) struct ChangeFeed {
     pub(super) name: String,
@@ -13,7 +13,7 @@ pub(super) struct ChangeFeed {
     pub(super) entries: u64,
     pub(super) bytes: u64,
     pub(super) facts: ChangeFeedFacts,
-    /// Why not all of its pages were read.
+    /// Why not all pages of the feed were read.
     pub(super) problem: Option<String>,
 }
 

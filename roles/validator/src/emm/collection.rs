@@ -1,4 +1,5 @@
-//! Entry Points and Change Sets [emm-1.0 §3.1, §3.2] [emm-0.1 §3.1, §3.2] [iiif-discovery §3.1, §3.2].
+//! Checks of Entry Points and Change Sets [emm-1.0 §3.1, §3.2] [emm-0.1 §3.1, §3.2] [iiif-discovery
+//! §3.1, §3.2].
 
 use super::{activity, members};
 use crate::emm::doc::{Doc, Download};
@@ -83,7 +84,8 @@ pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         judge.add(rule, "", || "there is no `partOf`");
     }
     items(judge, map, doc);
-    // In Activity Streams it is that of the whole collection, which is never less.
+    // In Activity Streams, `totalItems` of a page may be the total of the whole collection, which
+    // cannot be less than the number of items on the page.
     if let Some(total) = doc.total.filter(|total| *total < doc.items.len() as u64) {
         let found = count_of(doc.items.len(), "activity");
         let message = || format!("it is {total}, and the page has {found}");
@@ -110,7 +112,7 @@ fn head(judge: &mut Judge<'_>, map: &Object, due: &str) {
             judge.add(&r::CF_ID, "", || "it is written as `@id`");
         }
         None => judge.add(&r::CF_ID, "", || "there is no `id`"),
-        // Others are not strings, or relative: faults of any object.
+        // Other values are not strings or not absolute: faults that are checked for any object.
         Some(Value::String(id)) if values::uri_fault(id).is_none() && !is_url(id) => {
             judge.add(&r::CF_ID, "/id", || format!("{} is not an HTTP(S) URI", excerpt(id)));
         }
@@ -118,7 +120,7 @@ fn head(judge: &mut Judge<'_>, map: &Object, due: &str) {
     }
 }
 
-/// A link to a page or a collection.
+/// Checks a link to a page or a collection, and its type.
 fn reference(judge: &mut Judge<'_>, map: &Object, name: &str, due: &str) {
     let Some(value) = map.get(name) else { return };
     let is_iiif = judge.profile == Profile::Iiif1;

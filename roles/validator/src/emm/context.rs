@@ -1,7 +1,7 @@
-//! `@context`, and what it defines [emm-1.0 §2.2] [emm-0.1 §3.1] [iiif-discovery §3.4.1].
+//! `@context`, and the terms that it defines [emm-1.0 §2.2] [emm-0.1 §3.1] [iiif-discovery §3.4.1].
 //!
-//! Contexts are never fetched: those of the specifications are known, and of others nothing is
-//! stated.
+//! Contexts are never fetched. The contexts of the specifications are built in; terms of other
+//! contexts are not checked.
 
 use crate::report::rules as r;
 use crate::walk::feeds::Fault;
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 const STREAMS: &str = "https://www.w3.org/ns/activitystreams";
 const EMM_01: &str = "https://ld4.github.io/entity_metadata_management/0.1/context.json";
-/// Of the published version 0.1, whose text is that of 1.0.
+/// Context of the published version 0.1, which has the same text as version 1.0.
 const EMM_01_FINAL: &str = "https://emm-spec.org/0.1/context.json";
 const EMM_10: &str = "https://emm-spec.org/1.0/context.json";
 const IIIF: &str = "http://iiif.io/api/discovery/1/context.json";
 
-/// Types of Activity Streams [as-core §4].
+/// Types that the context of Activity Streams defines [as-core §4].
 const TYPES: &[&str] = &[
     "Accept",
     "Activity",
@@ -73,7 +73,7 @@ const TYPES: &[&str] = &[
     "Video",
     "View",
 ];
-/// Types that the context of IIIF Change Discovery defines for objects.
+/// Types of objects that the context of IIIF Change Discovery defines.
 const IIIF_TYPES: &[&str] = &[
     "Manifest",
     "Range",
@@ -89,10 +89,10 @@ const IIIF_TYPES: &[&str] = &[
 ];
 const IIIF_PREFIXES: &[&str] =
     &["discov", "oa", "schema", "dc", "dcterms", "xsd", "rdf", "rdfs", "prezi", "img", "dctypes"];
-/// Schemes of IRIs that are written without `//`.
+/// Schemes of IRIs without `//` that may be used as types.
 const SCHEMES: &[&str] =
     &["urn", "tag", "info", "uuid", "doi", "ark", "hdl", "did", "lsid", "mailto", "data", "geo"];
-/// Properties that extensions may not define otherwise.
+/// Properties that an extension must not redefine.
 const PROPERTIES: &[&str] = &[
     "id",
     "type",
@@ -121,13 +121,13 @@ const PROPERTIES: &[&str] = &[
     "url",
 ];
 
-/// One member of `@context`.
+/// One context in `@context`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Member {
     Known(&'static str),
-    /// A URL of someone else's context.
+    /// URL of a context that is not built in.
     Other(String),
-    /// Terms that are defined in place.
+    /// Names of terms that the document itself defines.
     Terms(Vec<String>),
 }
 
@@ -135,7 +135,7 @@ enum Member {
 pub(super) struct Contexts {
     is_stated: bool,
     members: Vec<Member>,
-    /// Known ones that are written in another way.
+    /// Known contexts with another spelling of their URL, and the exact URL.
     aliases: Vec<(String, &'static str)>,
 }
 
@@ -170,7 +170,7 @@ impl Contexts {
         [EMM_01, EMM_01_FINAL, EMM_10].iter().any(|url| self.has(url))
     }
 
-    /// The specification that a document follows, as it states.
+    /// The specification that a document follows, according to its contexts.
     pub(super) fn profile(&self) -> Profile {
         if self.has(IIIF) {
             Profile::Iiif1
@@ -181,12 +181,12 @@ impl Contexts {
         }
     }
 
-    /// Whether `Deprecate` is defined.
+    /// Whether a context defines `Deprecate`, or may define it.
     pub(super) fn defines_deprecation(&self) -> bool {
         self.has_emm() || self.is_open()
     }
 
-    /// Whether terms may be defined where they are not read.
+    /// Whether a context that is not built in may define any term.
     fn is_open(&self) -> bool {
         self.members.iter().any(|member| matches!(member, Member::Other(_)))
     }
@@ -196,9 +196,9 @@ impl Contexts {
         self.members.iter().any(declares)
     }
 
-    /// Why a type expands to nothing; `None` when it is an IRI.
+    /// Why a type is lost when the document is read as RDF; `None` for a type with an IRI.
     pub(super) fn nothing(&self, term: &str) -> Option<String> {
-        // In the draft every term is one of Activity Streams.
+        // In the draft of 0.1, every term belongs to Activity Streams.
         let is_iiif = self.has(IIIF);
         if self.is_open() || self.has(EMM_01) || !(is_iiif || self.has(STREAMS)) {
             return None;
@@ -217,7 +217,7 @@ impl Contexts {
             .then(|| format!("no context declares the prefix of `{}`", excerpt(term)))
     }
 
-    /// Faults of `@context` in a document with that text.
+    /// Faults of `@context` in a document; `text` is the whole document.
     pub(super) fn faults(&self, profile: Profile, text: &[u8]) -> Vec<Fault> {
         let mut faults: Vec<Fault> = Vec::new();
         let due = match profile {
@@ -281,7 +281,7 @@ impl Contexts {
     }
 }
 
-/// The exact URL of a known context, however it is written.
+/// Exact URL of a known context, for any spelling of the URL.
 fn known(url: &str) -> Option<&'static str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches(['#', '/']);

@@ -1,4 +1,4 @@
-//! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
+//! Requests for documents, and checks of their delivery [as-core §2] [iiif-discovery §4.1].
 
 use super::document::read;
 use crate::emm::doc::{Doc, Kind};
@@ -11,26 +11,26 @@ use abreast_emm::Profile;
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::cell::{Cell, RefCell};
 
-/// Bytes of one document: as many as copies read.
+/// Most bytes of one document, the same as for copies.
 const BYTES_MAX: u64 = 64 << 20;
-/// Objects of one document, each of which takes 600 bytes of memory and more.
+/// Most objects of one document; each uses at least 600 bytes of memory.
 const OBJECTS_MAX: usize = 2_000_000;
-/// Values of one document, arrays included.
+/// Most values of one document, including arrays.
 const VALUES_MAX: usize = 10_000_000;
 
-/// What is accepted where an `id` may lead to a page for people too.
+/// `Accept` for an `id` whose server may also deliver a web page.
 const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
 
-/// A document and what the server stated.
+/// A document with the headers of its answer and its findings.
 type Got = (Option<Doc>, ResponseFacts, Findings);
 
 impl Feeds<'_> {
-    /// Reads and judges one document; its findings have its address.
+    /// Reads and checks one document. The findings have the URL of the document.
     pub(super) async fn document(&mut self, url: &str) -> Result<Got, Failure> {
         self.document_of(url, None).await
     }
 
-    /// Reads a document; `item` is the activity whose changes it has, if it is a patch.
+    /// Reads a document. For a patch, `item` is the activity with the changes.
     pub(super) async fn document_of(
         &mut self,
         url: &str,
@@ -76,7 +76,8 @@ impl Feeds<'_> {
         Ok((doc, facts, found))
     }
 
-    /// How the server delivers a document; `topics` are those of the feed that it is a page of.
+    /// Checks the delivery of a document. `topics` are the topics of the feed that contains the
+    /// page.
     pub(super) async fn delivery(
         &self,
         url: &str,
@@ -120,7 +121,8 @@ impl Feeds<'_> {
         manners(&self.client, url, facts, doc.bytes, &self.conditions, found).await;
     }
 
-    /// Checks that the document is at its `id` too; whether that took a request.
+    /// Checks that the `id` of a document also leads to the document; returns whether this took a
+    /// request.
     pub(super) async fn served(
         &mut self,
         number: usize,
@@ -145,7 +147,7 @@ impl Feeds<'_> {
         Ok(true)
     }
 
-    /// Why an `id` does not lead to the document, or to the part of a document, that has it.
+    /// Why an `id` does not lead to the document, or the part of a document, with this `id`.
     pub(super) async fn differs(&mut self, id: &str) -> Result<Option<String>, Failure> {
         if !self.hosts.may(id) {
             return Ok(Some("it is on a host that was not given".to_owned()));
@@ -156,12 +158,13 @@ impl Feeds<'_> {
             Ok(answer) => return Ok(Some(format!("it is answered {}", answer.facts.status))),
             Err(message) => return Ok(Some(message)),
         };
-        // What is wrong with it is found where it is linked to.
+        // Other faults of the document are found through the links to it.
         let mut found = Findings::new(place, self.options.mode, 1);
         let doc = read(&answer.body, &answer.facts.url, None, None, &mut found);
         let Some(doc) = doc else { return Ok(Some("there is no JSON".to_owned())) };
         if place != id {
-            // A fragment names a part of the document [rfc3986 §3.5]: an activity on its page.
+            // A fragment identifies a part of the document [rfc3986 §3.5], such as an activity on
+            // its page.
             let mut parts = doc.items.iter().map(|item| &item.id).chain([&doc.id]);
             let is_there = parts.any(|part| part.as_deref() == Some(id));
             return Ok((!is_there).then(|| "nothing in the document there has it".to_owned()));
@@ -176,7 +179,7 @@ impl Feeds<'_> {
     }
 }
 
-/// Whether a text of JSON has more in it than is read.
+/// Whether a JSON text exceeds the limits on objects and values.
 fn is_crowded(text: &[u8]) -> bool {
     let (mut objects, mut values) = (0, 0);
     let (mut is_string, mut is_escaped) = (false, false);

@@ -1,9 +1,9 @@
-//! A document of a change feed, as far as its order and links matter.
+//! A document of a change feed, with the facts needed to check its order and links.
 
 use crate::emm::item::{Item, PatchFacts};
 use abreast_emm::Profile;
 
-/// What a document states.
+/// Facts about a document of a change feed.
 #[derive(Debug)]
 pub(super) struct Doc {
     pub(super) kind: Kind,
@@ -18,7 +18,7 @@ pub(super) struct Doc {
     pub(super) total: Option<u64>,
     pub(super) downloads: Vec<Download>,
     pub(super) items: Vec<Item>,
-    /// The header of a patch.
+    /// Facts from the header of a patch.
     pub(super) patch: Option<PatchFacts>,
     pub(super) bytes: u64,
 }
@@ -61,7 +61,7 @@ impl Doc {
     }
 }
 
-/// A link of an Entry Point to the whole Entity Set, or to a page about it.
+/// A link from an Entry Point to the whole Entity Set, or to a web page about the download.
 #[derive(Clone, Debug)]
 pub(super) struct Download {
     pub(super) href: String,
@@ -70,7 +70,7 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// Whether it is data, as far as is stated.
+    /// Whether the link leads to data, not to a web page, by its media type.
     pub(super) fn is_data(&self) -> bool {
         crate::fetch::values::essence(&self.media_type) != "text/html"
     }
@@ -81,9 +81,9 @@ pub(super) enum Kind {
     EntryPoint,
     Page,
     Activity,
-    /// An Entity Patch as JSON.
+    /// An Entity Patch in JSON.
     Patch,
-    /// RDF Patch as it is.
+    /// An RDF Patch without JSON around it.
     RdfPatch,
     Other,
 }

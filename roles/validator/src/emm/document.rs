@@ -1,4 +1,4 @@
-//! One document: its kind, its profile, and what it states.
+//! One document: its kind, its profile and its facts.
 
 use super::context::Contexts;
 use super::{activity, collection, patch, streams};
@@ -11,13 +11,13 @@ use abreast_emm::{Profile, ReadError, not_json};
 use abreast_webtypes::{Timestamp, memory_of_json};
 use serde_json::Value;
 
-/// Is it JSON or RDF Patch, by its first bytes?
+/// Whether a document is JSON or RDF Patch, by its first bytes.
 pub(crate) fn is_document(begin: &[u8]) -> bool {
     let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start();
     matches!(begin.first(), Some(b'{' | b'[' | b'"')) || is_rdf_patch(begin)
 }
 
-/// Is it RDF Patch, by its first row? Comments and empty lines may be before it.
+/// Whether a document is RDF Patch, by its first row. Comments and empty lines may precede the row.
 fn is_rdf_patch(begin: &[u8]) -> bool {
     let mut begin = begin;
     let mut is_comment = false;
@@ -26,18 +26,19 @@ fn is_rdf_patch(begin: &[u8]) -> bool {
         let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
         begin = comment[end..].trim_ascii_start();
     }
-    // Nothing else that is checked has comments of this form only.
+    // No other document that is checked consists only of comments of this form.
     is_comment && begin.is_empty() || ROWS.iter().any(|row| begin.starts_with(row))
 }
 
-/// Beginnings of rows of RDF Patch.
+/// First characters of rows in RDF Patch.
 const ROWS: [&[u8]; 7] = [b"H ", b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"];
 
-/// Most bytes of memory for the values of a document. With the text and the program, at most 128 MiB are used.
+/// Most bytes of memory for the values of a document. With the text and the program, at most 128
+/// MiB are used.
 const MEMORY_MAX: u64 = 96 << 20;
 
-/// Reads a document, and judges it by itself, a patch with the activity that leads to it; `None` if it
-/// cannot be read.
+/// Reads and checks a single document. For a patch, `item` is the activity that links to the patch.
+/// `None` if the document cannot be read.
 pub(super) fn read(
     bytes: &[u8],
     url: &str,
@@ -80,7 +81,7 @@ pub(super) fn read(
         }
     };
     if text.len() < bytes.len() {
-        // Most programs that read JSON refuse it.
+        // Most JSON parsers refuse a byte order mark.
         judge.add(&r::AS_JSON, "", || "it begins with a byte order mark, which JSON has not");
     }
     let Value::Object(map) = value else {
@@ -125,7 +126,8 @@ fn kind(name: &str) -> Option<Kind> {
     })
 }
 
-/// The URL of a reference: a string or an object, or the first of several.
+/// URL of a reference, which is a string, an object or an array of these, of which the first is
+/// used.
 pub(super) fn reference(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),

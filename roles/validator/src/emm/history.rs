@@ -1,4 +1,4 @@
-//! The order of activities, and what precedes what [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
+//! The order of activities and patches across pages [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
 
 use crate::emm::doc::Doc;
 use crate::emm::item::{Item, PatchFacts};
@@ -11,18 +11,18 @@ use abreast_webtypes::{Timestamp, W3cDatetime, excerpt};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Activities that are remembered.
+/// Most activities of a feed that are remembered.
 const SEEN_MAX: usize = 2 << 20;
-/// Patches that are not in their activities, and are fetched to check their chain: the newest of the feed.
+/// Linked patches that are fetched to check their chain: the newest of the feed.
 pub(super) const LINKED_MAX: usize = 10;
-/// Patches that are remembered.
+/// Most patches of a feed that are remembered.
 const PATCHES_MAX: usize = 100_000;
 
-/// An activity, by hashes.
+/// An activity, with hashes in place of texts.
 #[derive(Clone, Copy)]
 struct Seen {
     entity: u64,
-    /// Its place in the walk.
+    /// Position of the activity in the order of the walk.
     place: u32,
     page: u32,
     number: u32,
@@ -34,7 +34,7 @@ const CHANGED: u8 = 1;
 const GONE: u8 = 2;
 const OTHER: u8 = 3;
 
-/// A patch, or an activity without one.
+/// An activity, with the facts of its patch if they are known.
 struct SeenPatch {
     entity: u64,
     page: u32,
@@ -43,25 +43,25 @@ struct SeenPatch {
     has_patch: bool,
 }
 
-/// A patch that an activity does not have in it.
+/// A patch to which an activity links, instead of containing it.
 pub(super) struct LinkedPatch {
-    /// Its place among the patches of the feed.
+    /// Index of the patch among the patches of the feed.
     place: usize,
     pub(super) url: String,
 }
 
-/// What was read of a feed.
+/// Extent of the feed that was read.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
-    /// All pages.
+    /// Whether all pages were read.
     pub(super) is_whole: bool,
-    /// What the feed begins with is elsewhere.
+    /// Whether the feed has a download, so that earlier activities may be missing.
     pub(super) has_download: bool,
-    /// The feed is part of another one, and has some of its activities.
+    /// Whether the feed is part of another feed and contains only some of its activities.
     pub(super) is_view: bool,
 }
 
-/// Faults of pages: the first few of each rule, and how many there are.
+/// Faults of pages: the first of each rule up to a limit, and the number of all.
 pub(super) struct Faults {
     most: u64,
     pub(super) list: Vec<(String, Fault)>,
@@ -81,25 +81,25 @@ impl Faults {
         }
     }
 
-    /// Faults of a rule that are only counted.
+    /// For each rule, the number of faults that are only counted.
     pub(super) fn more(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.counts.iter().map(|(rule, count)| (*rule, count.saturating_sub(self.most)))
     }
 }
 
-/// What is remembered of a feed while it is walked.
+/// State of a feed during the walk over its pages.
 pub(super) struct History {
     seed: u64,
-    /// Pages are walked from the last to the first.
+    /// Whether the walk is from the last page to the first.
     backwards: bool,
-    /// Of two activities in the order of the feed, how the first compares with the second.
+    /// Order of times in the feed: the comparison of an activity with the next one.
     pub(super) direction: Option<Ordering>,
-    /// Times at the ends of the page before: its first activity, its last.
+    /// Times of the first and last activity on the previous page.
     ends: Option<(W3cDatetime, W3cDatetime)>,
     pages: Vec<String>,
     seen: Vec<Seen>,
     patches: Vec<SeenPatch>,
-    /// The first and the last that are not in their activities, in the order of the walk.
+    /// The first and the last linked patches, in the order of the walk.
     first_linked: Vec<LinkedPatch>,
     last_linked: VecDeque<LinkedPatch>,
     ids: HashSet<u64>,
@@ -129,12 +129,12 @@ impl History {
         }
     }
 
-    /// Whether the pages that are read first have the newest activities.
+    /// Whether the pages with the newest activities are read first.
     pub(super) fn begins_with_newest(&self) -> bool {
         self.backwards != (self.direction == Some(Ordering::Greater))
     }
 
-    /// Takes a page; faults of its activities and of its place are returned.
+    /// Adds a page. Returns the faults of its activities and of its order.
     pub(super) fn page(&mut self, url: &str, doc: &Doc) -> Vec<Fault> {
         let mut faults = Vec::new();
         let page = self.pages.len() as u32;
@@ -184,7 +184,8 @@ impl History {
         self.ends = Some((first, last));
     }
 
-    /// Whether two times are in the order of the feed, which the first two that differ determine.
+    /// Whether two times are in the order of the feed, which the first two different times
+    /// determine.
     fn follows(&mut self, one: W3cDatetime, other: W3cDatetime) -> bool {
         let found = match (is_before(one, other), is_before(other, one)) {
             (true, _) => Ordering::Less,
@@ -246,7 +247,7 @@ impl History {
         }
     }
 
-    /// The newest patches that are not in their activities.
+    /// The newest linked patches, for the check of their chain.
     pub(super) fn take_linked(&mut self) -> Vec<LinkedPatch> {
         if self.begins_with_newest() {
             std::mem::take(&mut self.first_linked)
@@ -255,14 +256,14 @@ impl History {
         }
     }
 
-    /// Notes the header of a patch that was fetched.
+    /// Stores the header of a linked patch that was fetched.
     pub(super) fn fetched(&mut self, linked: &LinkedPatch, facts: PatchFacts) {
         if let Some(seen) = self.patches.get_mut(linked.place).filter(|_| facts.is_short()) {
             (seen.facts, seen.has_patch) = (facts, true);
         }
     }
 
-    /// Adds the faults that only the whole feed shows.
+    /// Adds the faults that are known only after the whole feed was read.
     pub(super) fn finish(mut self, profile: Profile, extent: Extent, faults: &mut Faults) {
         let Extent { is_whole, has_download, is_view } = extent;
         let descends = self.direction == Some(Ordering::Greater);
@@ -273,7 +274,7 @@ impl History {
         let is_cut = self.seen.len() == SEEN_MAX;
         self.seen.sort_unstable_by_key(|seen| (seen.entity, seen.place));
         let groups = || self.seen.chunk_by(|one, other| one.entity == other.entity);
-        // Of a feed with the last change of each entity nothing precedes what it has.
+        // A feed with only the last change of each entity does not contain earlier activities.
         let is_history = groups().any(|group| group.len() > 1);
         let reads_begin =
             profile != Profile::Iiif1 && is_whole && !is_cut && is_history && !has_download;
@@ -307,8 +308,8 @@ impl History {
     }
 }
 
-/// The faults of patches in the order of time: what each follows, and what it applies to. A view of a feed need not have the
-/// patch before in the log.
+/// Checks the patches in the order of time: the previous patch that each refers to, and the state
+/// that it applies to. In a view of a feed, the previous patch of the log may be missing.
 fn chain<'p>(
     patches: &'p [SeenPatch],
     is_view: bool,

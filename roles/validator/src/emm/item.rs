@@ -1,4 +1,4 @@
-//! Activities as the history needs them.
+//! Facts about activities, for checks across pages.
 
 use abreast_webtypes::W3cDatetime;
 
@@ -6,32 +6,32 @@ pub(super) fn is_activity(name: &str) -> bool {
     [EMM, IIIF, OTHERS].iter().any(|names| names.contains(&name))
 }
 
-/// What is remembered of an activity.
+/// Facts about an activity that are remembered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Item {
-    /// Its place on the page, from 0.
+    /// Index of the activity on the page, from 0.
     pub(super) number: u32,
     pub(super) id: Option<String>,
-    /// The last part of its type.
+    /// Type of the activity, without prefix or namespace.
     pub(super) kind: String,
-    /// The IRI of the entity.
+    /// IRI of the entity that changed.
     pub(super) object: Option<String>,
     pub(super) time: Option<W3cDatetime>,
-    /// Addresses of representations, with their media types.
+    /// URLs of representations with their media types.
     pub(super) links: Vec<(String, String)>,
-    /// The address of its Entity Patch.
+    /// URL of the Entity Patch, if the activity links to one.
     pub(super) instrument: Option<String>,
     pub(super) patch: Option<PatchFacts>,
 }
 
 impl Item {
-    /// Whether the entity is gone after it.
+    /// Whether the activity ends the existence of its entity.
     pub(super) fn is_end(&self) -> bool {
         matches!(&*self.kind, "Delete" | "Remove")
     }
 }
 
-/// What the header of a patch states.
+/// Facts from the header of a patch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PatchFacts {
     pub(super) id: Option<String>,
@@ -42,24 +42,24 @@ pub(super) struct PatchFacts {
 }
 
 impl PatchFacts {
-    /// Whether it may be remembered: what servers send has any length.
+    /// Whether all texts are short enough to be remembered. Servers may send texts of any length.
     pub(super) fn is_short(&self) -> bool {
         let all = [&self.id, &self.prev, &self.entity_prev, &self.before, &self.after];
         all.into_iter().flatten().all(|text| text.len() <= TEXT_MAX)
     }
 }
 
-/// Bytes of an identifier or digest that is remembered.
+/// Most bytes of an identifier or digest that is remembered.
 pub(super) const TEXT_MAX: usize = 500;
 
-/// Types of changes [emm-1.0 §3.3] [emm-0.1 §5].
+/// Types of activities in Entity Metadata Management [emm-1.0 §3.3] [emm-0.1 §5].
 pub(super) const EMM: &[&str] = &["Create", "Add", "Update", "Delete", "Remove", "Deprecate"];
 
-/// [iiif-discovery §3.3].
+/// Types of activities in IIIF Change Discovery [iiif-discovery §3.3].
 pub(super) const IIIF: &[&str] =
     &["Create", "Update", "Delete", "Move", "Add", "Remove", "Refresh"];
 
-/// Other types of activities that are registered.
+/// Other types of activities in Activity Streams.
 pub(super) const OTHERS: &[&str] = &[
     "Accept",
     "Activity",

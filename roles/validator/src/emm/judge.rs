@@ -5,13 +5,13 @@ use crate::report::{Findings, Rule};
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 
-/// Judges the members of a document; `at` is a place in it, as a JSON pointer.
+/// Adds findings about the members of a document; `at` is the place of a member as a JSON pointer.
 pub(super) struct Judge<'f> {
     pub(super) profile: Profile,
     pub(super) contexts: Contexts,
-    /// Where the document is.
+    /// URL of the document, for its findings.
     pub(super) url: &'f str,
-    /// The time at the server.
+    /// Clock of the server at the time of the answer.
     pub(super) now: Option<Timestamp>,
     pub(super) found: &'f mut Findings,
 }

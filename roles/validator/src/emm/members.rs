@@ -1,4 +1,5 @@
-//! What only IIIF defines: members of collections, objects and activities [iiif-discovery §3.1, §3.3].
+//! Members of collections, objects and activities that only IIIF defines [iiif-discovery §3.1,
+//! §3.3].
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, types};
@@ -6,7 +7,7 @@ use crate::fetch::{is_url, values};
 use crate::report::{Rule, rules as r};
 use serde_json::Value;
 
-/// Types of an `actor`.
+/// Types that an `actor` may have.
 const ACTORS: [&str; 3] = ["Application", "Organization", "Person"];
 
 pub(super) fn of_collection(judge: &mut Judge<'_>, map: &Object) {
@@ -16,7 +17,7 @@ pub(super) fn of_collection(judge: &mut Judge<'_>, map: &Object) {
     uri(judge, map, "rights", rule, "");
 }
 
-/// What an `object` or `target` may have.
+/// Checks the members of an `object` or `target`.
 pub(super) fn of_object(judge: &mut Judge<'_>, object: &Object, at: &str) {
     let rule = &r::IIIF_OBJECT_MEMBERS;
     each(judge, object, "seeAlso", rule, at, data_fault);
@@ -39,7 +40,7 @@ pub(super) fn actor(judge: &mut Judge<'_>, activity: &Object, at: &str) {
     }
 }
 
-/// A member that is an array of objects, none of which has a fault.
+/// Checks a member that must be an array of objects, and each object with `fault`.
 fn each(
     judge: &mut Judge<'_>,
     map: &Object,
@@ -97,7 +98,7 @@ fn data_fault(map: &Object) -> Option<String> {
     })
 }
 
-/// A provider has a URI of any scheme.
+/// Fault of a provider, whose `id` may be a URI of any scheme.
 fn provider_fault(map: &Object) -> Option<String> {
     let fault = if id(map).is_none_or(|id| values::absolute_fault(id).is_some()) {
         "`id` of one is not a URI"
@@ -111,7 +112,7 @@ fn provider_fault(map: &Object) -> Option<String> {
     Some(fault.to_owned())
 }
 
-/// An object with texts for each language, such as `{"en": ["A title"]}`.
+/// Whether a value is an object with texts by language, such as `{"en": ["A title"]}`.
 fn is_language_map(value: &Value) -> bool {
     let is_texts =
         |texts: &Value| texts.as_array().is_some_and(|all| all.iter().all(Value::is_string));

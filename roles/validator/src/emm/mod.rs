@@ -42,7 +42,7 @@ use crate::walk::node::{FoundBy, Record};
 use crate::walk::protocol::{Begin, Pending, Protocol};
 use history::History;
 
-/// The protocol.
+/// Change feeds in Activity Streams during one run.
 pub(crate) struct Emm;
 
 impl Protocol for Emm {
@@ -50,7 +50,7 @@ impl Protocol for Emm {
         document::is_document(begin)
     }
 
-    /// Documents are read as a whole.
+    /// Documents are parsed as a whole, not in pieces.
     fn check(&self, bytes: &[u8], _piece: usize, mut found: Findings) -> Findings {
         if let Some(doc) = document::read(bytes, "file:///", None, None, &mut found) {
             for (rule, message) in alone(&doc) {
@@ -77,7 +77,7 @@ impl Protocol for Emm {
     }
 }
 
-/// The faults in the order of a page by itself.
+/// Faults in the order of a page that is checked without its feed.
 fn alone(doc: &Doc) -> Vec<Fault> {
     History::new(0, false).page("", doc)
 }

@@ -1,10 +1,10 @@
-//! The newest activities of some entities.
+//! A sample of entities with their newest activities.
 
 use crate::emm::doc::Doc;
 use crate::emm::item::Item;
 use crate::walk::sketch::{Sketch, hash};
 
-/// The newest activity of some entities, with the pages they are on.
+/// The newest activities of sampled entities, each with the URL of its page.
 pub(super) struct Sample {
     seed: u64,
     pub(super) entities: Sketch<(String, Item)>,

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 pub(super) type Object = Map<String, Value>;
 
-/// The last part of a type that may be an IRI, or have a prefix.
+/// Last part of a type that may be an IRI or have a prefix.
 pub(super) fn local(name: &str) -> &str {
     name.rsplit([':', '#', '/']).next().unwrap_or(name)
 }
 
-/// The types of an object, as they are written.
+/// Types of an object, as written.
 pub(super) fn types(map: &Object) -> Vec<&str> {
     match map.get("type").or_else(|| map.get("@type")) {
         Some(Value::String(name)) => vec![name],
@@ -27,7 +27,7 @@ pub(super) fn text_of<'m>(map: &'m Object, name: &str) -> Option<&'m str> {
     map.get(name).and_then(Value::as_str)
 }
 
-/// One or several values.
+/// The values of an array, or a single value as a slice.
 pub(super) fn several(value: &Value) -> &[Value] {
     match value {
         Value::Array(all) => all,
@@ -36,14 +36,14 @@ pub(super) fn several(value: &Value) -> &[Value] {
     }
 }
 
-/// A time as it is found: without a zone it is taken for UTC.
+/// Parses a time with any deviation that can be understood. A time without a zone is read as UTC.
 pub(super) fn time(text: &str) -> Option<W3cDatetime> {
     let parse = |text: &str| W3cDatetime::parse(text.as_bytes()).ok();
     let text = text.trim();
     parse(text).or_else(|| parse(&format!("{text}Z")))
 }
 
-/// What a value is, in words.
+/// Name of the JSON type of a value, for messages.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -16,28 +16,28 @@ use std::time::Instant;
 /// Hubs, downloads and types of activities that are reported.
 const LISTED_MAX: usize = 20;
 
-/// `id`s of pages with other addresses that are requested, of one feed.
+/// Pages of one feed whose `id` is requested because it differs from the page's URL.
 const IDS_MAX: u32 = 10;
 
-/// The pages of a feed, as far as they were walked.
+/// State of the walk over the pages of a feed.
 pub(super) struct Walk {
     pub(super) history: History,
     pub(super) sample: super::newest::Sample,
     pages: u64,
     bytes: u64,
-    /// Kinds of activities on the newest page.
+    /// Number of activities of each type on the newest page.
     kinds: BTreeMap<String, u64>,
-    /// Faults that a change during the walk explains, with the pages that have them.
+    /// Faults that a change during the walk can explain, with their pages.
     volatile: Faults,
-    /// `id`s of pages with other addresses, which were requested.
+    /// Number of pages whose `id` was requested.
     ids: u32,
-    /// `totalItems` of pages that are not the number of their activities.
+    /// Pages whose `totalItems` differs from the number of their activities: URL and both numbers.
     totals: Vec<(String, u64, u64)>,
     is_whole: bool,
 }
 
 impl Feeds<'_> {
-    /// Reads the document that was given, and what is below it.
+    /// Reads the given document and the documents that it links to.
     pub(crate) async fn changes(&mut self, number: usize) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
         let begun = Instant::now();
@@ -74,7 +74,7 @@ impl Feeds<'_> {
         }
         match doc.kind {
             Kind::EntryPoint if self.walks(number) => self.walk_pages(number, doc, &facts).await,
-            // What `partOf` of a page leads to is no page itself.
+            // If a page was reached through `partOf`, its own `partOf` is not followed.
             Kind::Page
                 if self.options.walk
                     && is_url(&url)
@@ -92,11 +92,11 @@ impl Feeds<'_> {
         }
     }
 
-    /// Walks the feed of a page that was given.
+    /// Walks the feed that contains the given page.
     async fn above(&mut self, number: usize, page: &Doc) -> Result<(), Failure> {
         let Some(whole) = &page.part_of else { return Ok(()) };
         let Some(entry) = self.child((number, 0), whole, FoundBy::Up) else { return Ok(()) };
-        // The Entry Point is above its page.
+        // In the report, the Entry Point is above its page.
         let own = self.walked.nodes[number].url.clone();
         self.walked.nodes[number].children.clear();
         Box::pin(self.changes(entry)).await?;
@@ -122,7 +122,7 @@ impl Feeds<'_> {
         facts: &ResponseFacts,
     ) -> Result<(), Failure> {
         let begun = Instant::now();
-        // IIIF has the order of its pages by `prev` [iiif-discovery §3.2].
+        // In IIIF, `prev` determines the order of pages [iiif-discovery §3.2].
         let is_iiif = entry.profile == Profile::Iiif1;
         let backwards = entry.last.is_some() && (is_iiif || entry.first.is_none());
         let mut walk = Walk {
@@ -171,7 +171,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Reads page after page, from the first on, or from the last back.
+    /// Reads all pages, forwards from the first or backwards from the last.
     async fn each_page(
         &mut self,
         number: usize,
@@ -180,7 +180,7 @@ impl Feeds<'_> {
         walk: &mut Walk,
     ) -> Result<(), Failure> {
         let own = self.walked.nodes[number].url.clone();
-        // A feed may be a view of another one, which is the topic of both.
+        // A feed may be a view of another feed, which is then the topic of both.
         let topics: Vec<&str> =
             [Some(&*own), entry.part_of.as_deref()].into_iter().flatten().collect();
         let (begin, end) =
@@ -230,7 +230,7 @@ impl Feeds<'_> {
                 self.delivery(&url, &doc, &facts, &topics, &mut found).await;
             }
             let has_context = found.message_of(&r::CF_CONTEXT).is_none();
-            // A page that was given has its findings already.
+            // Findings of a given page were already added.
             if !self.walked.by_url.contains_key(&url) {
                 self.keep(number, found);
             }
@@ -287,7 +287,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// What links of a page state of its neighbours and of its feed.
+    /// Checks the links of a page to its neighbors and its feed.
     #[expect(clippy::too_many_arguments, reason = "a page, its feed and where it was found")]
     fn links(
         &mut self,
@@ -335,7 +335,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Takes the activities of a page.
+    /// Adds the activities of a page to the state of the walk.
     fn take(&mut self, number: usize, url: &str, doc: &Doc, is_first: bool, walk: &mut Walk) {
         let before = walk.history.newest;
         for (rule, message) in walk.history.page(url, doc) {
@@ -346,7 +346,7 @@ impl Feeds<'_> {
             }
         }
         walk.sample.page(url, doc);
-        // Pages come with the oldest activity first or last.
+        // The page with the newest activity may be read first or last.
         if is_first || walk.history.newest > before {
             walk.kinds.clear();
             for kind in doc.items.iter().map(|item| excerpt(&item.kind)) {
@@ -357,7 +357,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Adds what a change of the feed in the meantime does not explain.
+    /// Adds volatile faults, unless the Entry Point changed during the walk.
     async fn settle(&mut self, number: usize, entry: &Doc, walk: &mut Walk) -> Result<(), Failure> {
         let own = self.walked.nodes[number].url.clone();
         let count = walk.history.count;
@@ -393,7 +393,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Notes that the walk ended at a page that cannot be read.
+    /// Records that the walk ended at a page that cannot be read.
     fn incomplete(&mut self, number: usize, url: &str, why: &str) {
         let outcome = &mut self.walked.nodes[number].outcome;
         if let Some(feed) = outcome.record_mut::<ChangeFeed>() {
@@ -413,7 +413,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Adds a finding of a page to those of its Entry Point.
+    /// Adds a finding about a page to the findings of its Entry Point.
     pub(super) fn fault(&mut self, number: usize, url: &str, rule: &'static Rule, message: String) {
         let mut found = Findings::new(url, self.options.mode, self.options.most_each);
         found.add(rule, (0, 0), || message);
@@ -451,12 +451,12 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
 }
 
 impl Walk {
-    /// Whether the newest activities were read, however many are missing.
+    /// Whether the newest activities were read, even if others are missing.
     pub(super) fn has_newest(&self) -> bool {
         self.is_whole || self.history.begins_with_newest()
     }
 
-    /// The time of the newest activity.
+    /// Time of the newest activity that was read.
     pub(super) fn newest(&self) -> Option<Timestamp> {
         self.history.newest
     }

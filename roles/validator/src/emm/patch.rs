@@ -1,4 +1,4 @@
-//! Entity Patches [emm-0.1 §4.2] and the RDF Patch in them [rdf-patch §Structure].
+//! Checks of Entity Patches [emm-0.1 §4.2] and the RDF Patch in them [rdf-patch §Structure].
 
 use crate::emm::item::{Item, PatchFacts, is_activity};
 use crate::emm::judge::Judge;
@@ -12,7 +12,7 @@ use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOption
 
 /// Deviations that are reported of one patch.
 const LENIENT_MAX: usize = 5;
-/// Judges the document of a patch; `item` is the activity whose changes it has, if that is known.
+/// Checks the document of a patch. `item` is the activity with the changes, if it is known.
 pub(super) fn document(
     judge: &mut Judge<'_>,
     map: &Object,
@@ -39,7 +39,7 @@ pub(super) fn document(
     check(judge, text.as_bytes(), item, "/content")
 }
 
-/// Judges the text of a patch.
+/// Checks the text of an RDF Patch, and returns the facts in its header.
 pub(super) fn check(
     judge: &mut Judge<'_>,
     text: &[u8],
@@ -91,7 +91,7 @@ pub(super) fn check(
     })
 }
 
-/// A subject that is neither the entity nor a blank node.
+/// The first subject in a patch that is neither the entity nor a blank node.
 fn stranger(patch: &Patch, entity: &str) -> Option<String> {
     let skolem = patch.header.iri(SKOLEM);
     let is_own = |iri: &str| {

@@ -1,4 +1,5 @@
-//! A sample of what activities link to: representations, documents of activities, patches.
+//! Checks of a sample of the link targets of activities: representations, documents of activities,
+//! and patches.
 
 use super::pages::Walk;
 use crate::emm::doc::{Doc, Kind};
@@ -13,7 +14,7 @@ use abreast_webtypes::excerpt;
 const DOCUMENTS_MAX: usize = 10;
 /// Representations of an entity that are fetched.
 const LINKS_MAX: usize = 5;
-/// Bytes of a representation that are read.
+/// Most bytes of a representation that are read.
 const BYTES: u64 = 64 << 10;
 
 impl Feeds<'_> {
@@ -27,7 +28,7 @@ impl Feeds<'_> {
         let items: Vec<(String, Item)> =
             walk.sample.entities.iter().map(|(_, kept)| kept.clone()).collect();
         let mut is_elsewhere = false;
-        // What became of an entity is on the newest pages.
+        // Only the newest activity of an entity shows whether the entity still exists.
         let current = items.iter().filter(|(_, item)| walk.has_newest() && !item.is_end());
         for (page, item) in current {
             is_elsewhere |= !self.representations(number, page, item).await?;
@@ -43,7 +44,7 @@ impl Feeds<'_> {
         self.skip_to(number, address, walk).await
     }
 
-    /// Fetches the representations of an entity; `false` when all are on other hosts.
+    /// Fetches the representations of an entity; `false` if all are on hosts that are not allowed.
     async fn representations(
         &mut self,
         number: usize,
@@ -62,7 +63,7 @@ impl Feeds<'_> {
             let accept = Some(due.as_str()).filter(|due| !due.is_empty());
             let at = format!("/orderedItems/{}/object", item.number);
             match self.ask(url, accept, false, BYTES).await? {
-                // Access may be restricted [iiif-discovery §4.2].
+                // A server may restrict the access to representations [iiif-discovery §4.2].
                 Ok(answer) if matches!(answer.facts.status, 401 | 403) => {}
                 Ok(answer) if answer.facts.is_success() => {
                     let kind = answer.facts.content_type.unwrap_or_default();
@@ -86,7 +87,7 @@ impl Feeds<'_> {
         Ok(may)
     }
 
-    /// The document of an activity, and that of its patch [emm-0.1 §4.1, §4.2].
+    /// Checks the document of an activity and of its patch [emm-0.1 §4.1, §4.2].
     async fn of_activity(&mut self, number: usize, page: &str, item: &Item) -> Result<(), Failure> {
         if let Some(id) = item.id.as_deref().filter(|id| is_url(id)) {
             self.sampled += 1;
@@ -100,7 +101,7 @@ impl Feeds<'_> {
         };
         self.sampled += 1;
         let found = match self.ask(url, None, false, BYTES).await? {
-            // The descriptions that it would have are no longer kept.
+            // The server no longer stores this patch.
             Ok(answer) if answer.facts.status == 410 => return Ok(()),
             Ok(answer) if answer.facts.is_success() => {
                 match self.document_of(url, Some(item)).await {
@@ -124,14 +125,14 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// The headers of the newest patches that activities only name, for the check of their chain.
+    /// Fetches the headers of the newest linked patches, for the check of their chain.
     pub(super) async fn linked_patches(&mut self, walk: &mut Walk) -> Result<(), Failure> {
         for linked in walk.history.take_linked() {
             if !self.hosts.may(&linked.url) {
                 continue;
             }
             self.sampled += 1;
-            // Other faults of patches are reported where they are sampled.
+            // Other faults of patches are reported only for sampled patches.
             match self.document(&linked.url).await {
                 Ok((Some(doc), ..)) => {
                     if let Some(facts) = doc.patch {
@@ -145,8 +146,8 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// If the feed can be entered at a time, that of the newest activity leads to a page that has
-    /// it.
+    /// If the feed supports `skip-to`, checks that the time of the newest activity leads to a page
+    /// with an activity of that time.
     async fn skip_to(&mut self, number: usize, address: &str, walk: &Walk) -> Result<(), Failure> {
         let Some(newest) = walk.newest() else { return Ok(()) };
         let url = format!("{}/skip-to?datetime={newest}", address.trim_end_matches('/'));

@@ -1,4 +1,4 @@
-//! The rules of Activity Streams for any object [as-core §4].
+//! Rules of Activity Streams for any object [as-core §4].
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, kind_of, local, several, types};
@@ -7,7 +7,7 @@ use crate::report::rules as r;
 use abreast_webtypes::excerpt;
 use serde_json::Value;
 
-/// Judges an object and those in it.
+/// Checks an object and the objects in it.
 pub(super) fn object(judge: &mut Judge<'_>, map: &Object, at: &str) {
     for (name, value) in map {
         member(judge, name, value, &format!("{at}/{name}"));
@@ -96,7 +96,7 @@ fn member(judge: &mut Judge<'_>, name: &str, value: &Value, at: &str) {
     }
 }
 
-/// The type of what a reference leads to, if it is stated.
+/// Checks the type of a reference's target, if the reference contains a type.
 fn leads(judge: &mut Judge<'_>, value: &Value, due: &str, at: &str) {
     let types = value.as_object().map(types).unwrap_or_default();
     if !types.is_empty() && !types.iter().any(|name| local(name).ends_with(due)) {
@@ -104,7 +104,7 @@ fn leads(judge: &mut Judge<'_>, value: &Value, due: &str, at: &str) {
     }
 }
 
-/// Objects, IRIs, or an array of these.
+/// Checks a value that must be an object, an IRI, or an array of these.
 fn values_of(judge: &mut Judge<'_>, value: &Value, at: &str) {
     for one in several(value) {
         match one {
@@ -145,7 +145,7 @@ fn languages(judge: &mut Judge<'_>, value: &Value, at: &str) {
     }
 }
 
-/// A date and a time with a zone; the seconds may be left out [as-core §2.3].
+/// Whether a text is a date and a time with a zone; seconds are optional [as-core §2.3].
 fn is_datetime(text: &str) -> bool {
     let Some((_, clock)) = text.split_once(['T', 't']) else { return false };
     let has_zone = clock.ends_with(['Z', 'z']) || clock.contains(['+', '-']);
