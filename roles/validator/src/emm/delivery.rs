@@ -11,11 +11,11 @@ use abreast_emm::Profile;
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::cell::{Cell, RefCell};
 
-/// Most bytes of one document, the same as for copies.
+/// Most bytes of a document, the same as for copies.
 const BYTES_MAX: u64 = 64 << 20;
-/// Most objects of one document; each uses at least 600 bytes of memory.
+/// Most objects of a document; each uses at least 600 bytes of memory.
 const OBJECTS_MAX: usize = 2_000_000;
-/// Most values of one document, including arrays.
+/// Most values of a document, including arrays.
 const VALUES_MAX: usize = 10_000_000;
 
 /// `Accept` for an `id` whose server may also deliver a web page.

@@ -3,17 +3,17 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `document.rs` | one document: its kind, its profile, what it states |
-//! | `context.rs` | `@context`, and what terms it defines |
+//! | `document.rs` | a single document: its kind, its profile and its facts |
+//! | `context.rs` | `@context`, and the terms defined there |
 //! | `streams.rs` | the rules of Activity Streams for any object |
 //! | `collection.rs` | Entry Points and Change Sets |
 //! | `activity.rs` | activities |
 //! | `members.rs` | members of collections and activities that only IIIF defines |
 //! | `patch.rs` | Entity Patches |
-//! | `history.rs` | the order of activities, and what precedes what |
+//! | `history.rs` | the order of activities and patches across pages |
 //! | `pages.rs` | all pages of an Entry Point |
-//! | `delivery.rs` | how documents are fetched and delivered |
-//! | `sample.rs` | a sample of what activities link to |
+//! | `delivery.rs` | requests for documents, and their delivery |
+//! | `sample.rs` | a sample of the link targets of activities |
 
 mod activity;
 mod change_feed;

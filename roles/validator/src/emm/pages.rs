@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Hubs, downloads and types of activities that are reported.
 const LISTED_MAX: usize = 20;
 
-/// Pages of one feed whose `id` is requested because it differs from the page's URL.
+/// Pages of a feed whose `id` is requested because it differs from the page's URL.
 const IDS_MAX: u32 = 10;
 
 /// State of the walk over the pages of a feed.

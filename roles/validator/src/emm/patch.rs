@@ -10,7 +10,7 @@ use abreast_webtypes::excerpt;
 use oxrdf::NamedOrBlankNode;
 use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOptions, SKOLEM};
 
-/// Deviations that are reported of one patch.
+/// Deviations that are reported for a patch.
 const LENIENT_MAX: usize = 5;
 /// Checks the document of a patch. `item` is the activity with the changes, if it is known.
 pub(super) fn document(

@@ -10,7 +10,7 @@ use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
 
-/// Documents of activities, and patches, that are read of one feed.
+/// Documents of activities, and patches, that are read for a feed.
 const DOCUMENTS_MAX: usize = 10;
 /// Representations of an entity that are fetched.
 const LINKS_MAX: usize = 5;
@@ -147,7 +147,7 @@ impl Feeds<'_> {
     }
 
     /// If the feed supports `skip-to`, checks that the time of the newest activity leads to a page
-    /// with an activity of that time.
+    /// with an activity at this time.
     async fn skip_to(&mut self, number: usize, address: &str, walk: &Walk) -> Result<(), Failure> {
         let Some(newest) = walk.newest() else { return Ok(()) };
         let url = format!("{}/skip-to?datetime={newest}", address.trim_end_matches('/'));

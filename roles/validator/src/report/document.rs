@@ -32,7 +32,7 @@ pub struct Document {
     pub read: bool,
     /// Why the document was not read, or only in part.
     pub problem: Option<String>,
-    /// Whether it is a ResourceSync document, a package, a Sitemap or a feed.
+    /// Whether this is a ResourceSync document, a package, a Sitemap or a feed.
     pub is_source: bool,
     /// Number of entries in the document.
     pub entries: u64,

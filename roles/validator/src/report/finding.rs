@@ -25,7 +25,7 @@ pub struct Finding {
     pub more: u64,
 }
 
-/// Findings of one document; only the first few of each rule are stored.
+/// Findings of a document; only the first few of each rule are stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     url: String,

@@ -36,7 +36,7 @@ impl Share {
     }
 }
 
-/// Options of a validation.
+/// Options of a validation: starts, mode, limits, and the HTTP client.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// URLs and paths of files where the validation starts.
@@ -56,9 +56,9 @@ pub struct Options {
     pub max_bytes: u64,
     /// Time after which the validation stops. Default an hour.
     pub max_time: Duration,
-    /// Most bytes of one document, unpacked. Default 512 MiB.
+    /// Most bytes of a document, unpacked. Default 512 MiB.
     pub max_document_bytes: u64,
-    /// Most bytes of one package or resource; larger ones are not checked. Default 256 MiB.
+    /// Most bytes of a package or resource; larger ones are not checked. Default 256 MiB.
     pub max_file_bytes: u64,
     /// Packages of each dump to check. Default 2.
     pub packages: Share,
@@ -66,7 +66,7 @@ pub struct Options {
     pub sample: Share,
     /// Seed that selects the sampled resources; the same seed selects the same resources.
     pub seed: u64,
-    /// Most findings of one rule in one document; further ones are counted only. Default 10.
+    /// Most findings of a rule in a document; further ones are counted only. Default 10.
     pub most_each: usize,
     /// Hosts to check in addition to the hosts of the starts: `host` or `host:port`.
     pub allow_hosts: Vec<String>,

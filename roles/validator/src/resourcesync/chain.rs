@@ -27,7 +27,7 @@ impl Bound {
     }
 }
 
-/// Interval of one entry or its target.
+/// Interval of an entry or its target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interval {
     pub(crate) from: Option<Bound>,
@@ -46,8 +46,9 @@ pub(crate) enum Openness {
     Own,
 }
 
-/// Whether there is a gap between two times. In a Change Dump, a gap of one unit of the coarser
-/// time is permitted: the specification does not define whether `until` is within the interval.
+/// Whether there is a gap between two times. In a Change Dump, a gap of a single unit of the
+/// coarser time is permitted: the specification does not define whether `until` is within the
+/// interval.
 fn is_apart(of: Capability, one: W3cDatetime, other: W3cDatetime) -> bool {
     const SECOND: i64 = 1_000_000;
     let unit = match one.precision.min(other.precision) {
@@ -63,7 +64,7 @@ fn is_apart(of: Capability, one: W3cDatetime, other: W3cDatetime) -> bool {
     is_before(one, other) && between > permitted
 }
 
-/// Intervals of the entries of one document, in document order.
+/// Intervals of the entries of a document, in document order.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
     /// Whether to compare only times from entries. If not, only pairs with a time from a target are

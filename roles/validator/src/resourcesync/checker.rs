@@ -1,4 +1,4 @@
-//! The checker of one document. It streams in bounded memory and continues after faults.
+//! The checker of a single document. It streams in bounded memory and continues after faults.
 //!
 //! Only bytes that are not XML end the check: nothing after them can be reported.
 

@@ -11,9 +11,9 @@ use abreast_webtypes::{Digests, W3cDatetime, excerpt, resolve};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, PoisonError};
 
-/// Most entries of one document that are followed.
+/// Most entries of a document that are followed.
 const CHILDREN_MAX: usize = 50_000;
-/// Hubs of one topic that are checked.
+/// Hubs of a topic that are checked.
 pub(crate) const HUBS_MAX: usize = 64;
 /// URIs of each set that are compared.
 pub(crate) const SKETCH: usize = 256;

@@ -226,8 +226,8 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
     (has_rel && has_href).then_some(link)
 }
 
-/// Whether an attribute is without a namespace, as those of ResourceSync are. Extensions use their
-/// own namespace [rs-core §7].
+/// Whether an attribute is without a namespace, like the attributes of ResourceSync. Extensions use
+/// their own namespace [rs-core §7].
 fn own(name: &str, ns: Ns, faults: &mut ElementFaults) -> bool {
     if ns == RS {
         faults.add(

@@ -2,14 +2,14 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `checker.rs`, `markup.rs`, `entry.rs` | one document, read without stopping at faults |
-//! | `judge.rs`, `related.rs`, `notification.rs`, `chain.rs`, `kind.rs` | the rules for one document |
-//! | `reader.rs`, `collect.rs`, `doc.rs`, `follow.rs` | a document of the walk: read, remembered, followed |
+//! | `checker.rs`, `markup.rs`, `entry.rs` | a single document, read without stopping at faults |
+//! | `judge.rs`, `related.rs`, `notification.rs`, `chain.rs`, `kind.rs` | the rules for a single document |
+//! | `reader.rs`, `collect.rs`, `doc.rs`, `follow.rs` | a document of the walk: parsing, stored facts, links to follow |
 //! | `package.rs` | packages |
-//! | `relate.rs`, `relate/topics.rs` | documents compared with each other |
-//! | `uniform.rs`, `sets.rs` | lists, changes and packages of a set compared |
+//! | `relate.rs`, `relate/topics.rs` | comparison of documents with each other |
+//! | `uniform.rs`, `sets.rs` | comparison of lists, changes and packages of a set |
 //! | `topic.rs` | topics and hubs |
-//! | `resources.rs` | resources, as the sample takes them |
+//! | `resources.rs` | resources for the sample |
 
 pub(crate) mod chain;
 pub(crate) mod checker;

@@ -90,7 +90,8 @@ pub(super) fn relate(walked: &mut Walked, options: &Options) {
     }
 }
 
-/// Help for a start that cannot be read. The start is from the user, so there is no link to repair.
+/// Help for a start that cannot be read. The start is from the user, so repairing a link does not
+/// help.
 const HELP_ADDRESS: &str =
     "check the address, and that its server is running; `abreast doctor URL` tests the connection";
 const HELP_FILE: &str = "name a document or package that can be read";

@@ -4,7 +4,7 @@ use crate::walk::sketch::{Listed, Sketch};
 use abreast_resourcesync::v1_1::Change;
 use abreast_webtypes::{Digests, W3cDatetime};
 
-/// Changes of one URI that are stored: the latest ones.
+/// Changes of a URI that are stored: the latest ones.
 const CHANGES_EACH: usize = 4;
 
 /// A change of a resource, and the place of its entry.
@@ -18,7 +18,7 @@ pub(crate) struct Changed {
     pub(crate) place: (u64, u64),
 }
 
-/// The latest changes of one URI.
+/// The latest changes of a URI.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) uri: String,
@@ -43,7 +43,7 @@ pub(crate) struct SetData {
     pub(crate) changed: Sketch<Changes>,
 }
 
-/// Sketches of the resources and changes of one document.
+/// Sketches of the resources and changes of a document.
 pub(crate) type Sketches = (Sketch<Listed>, Sketch<Changes>);
 
 impl SetData {

@@ -3,11 +3,11 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `codes.rs` | the rule of each deviation that the reader reports |
-//! | `document.rs` | one document by itself |
-//! | `related.rs` | lists of an index, change sets along `prev` |
+//! | `codes.rs` | the rules for deviations that the parser reports |
+//! | `document.rs` | checks of a single document |
+//! | `related.rs` | lists of an index, and change sets along `prev` |
 //! | `dump.rs` | a dump and its manifest |
-//! | `warc.rs` | the records of a dump in WARC |
+//! | `warc.rs` | comparison of a dump in WARC with its manifest |
 
 mod alpha;
 mod codes;

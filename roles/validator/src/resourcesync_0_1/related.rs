@@ -260,7 +260,7 @@ impl Feeds<'_> {
     }
 }
 
-/// Whether a change must be missing between two changes of one resource.
+/// Whether a change must be missing between two changes of a resource.
 fn cannot_follow(last: Option<Change>, next: Option<Change>) -> bool {
     match (last, next) {
         (Some(Change::Deleted), Some(next)) => next != Change::Created,

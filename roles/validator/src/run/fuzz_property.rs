@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Longest message about one place, in bytes.
 const MESSAGE_MAX: usize = 1_000;
-/// Most findings of one rule that are stored.
+/// Most findings of a rule that are stored.
 const MOST_EACH: usize = 3;
 /// Most bytes that are unpacked from one package.
 const BYTES_MAX: u64 = 4 << 20;

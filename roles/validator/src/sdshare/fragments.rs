@@ -1,5 +1,5 @@
-//! Checks of a sample of fragments: their statements, forms and media types [sdshare §Fragments
-//! Feed].
+//! Checks of a sample of fragments: statements, forms and media types
+//! [sdshare §Fragments Feed].
 
 use super::graph::{self, Descriptions};
 use super::read::Reading;
@@ -66,7 +66,7 @@ impl Feeds<'_> {
     }
 }
 
-/// The forms of one fragment, with their faults.
+/// The forms of a fragment, with their faults.
 #[derive(Default)]
 struct Forms {
     /// Descriptions in the first form with RDF.

@@ -2,13 +2,13 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `page.rs` | one page of a feed, and the rules its entries break |
-//! | `read.rs` | what is remembered of a feed's entries |
+//! | `page.rs` | a page of a feed, and the rules for its entries |
+//! | `read.rs` | facts from the entries of a feed |
 //! | `pages.rs` | all pages of a feed |
-//! | `since.rs` | answers to `since` |
+//! | `since.rs` | checks of answers to `since` |
 //! | `fragments.rs` | a sample of fragments |
 //! | `snapshots.rs` | snapshots and their chunks |
-//! | `graph.rs` | RDF compared |
+//! | `graph.rs` | comparison of RDF |
 
 mod feed;
 mod fragments;
@@ -153,7 +153,7 @@ impl Feeds<'_> {
         true
     }
 
-    /// Checks that a feed is delivered as Atom, whatever the client accepts.
+    /// Checks that a feed is delivered as Atom, even if the client prefers other types.
     async fn accepts(&mut self, number: usize) -> Result<(), Failure> {
         if !take_one(&self.accepts) {
             return Ok(());

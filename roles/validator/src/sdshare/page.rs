@@ -1,5 +1,5 @@
-//! Checks of one page of a feed, from bytes to entries and findings [rfc4287 §4.1] [sdshare §Server
-//! Role].
+//! Checks of a page of a feed: bytes in, entries and findings out [rfc4287 §4.1]
+//! [sdshare §Server Role].
 
 use super::read::Reading;
 use crate::fetch::values::first_line;

@@ -131,7 +131,7 @@ impl Reading {
         }
     }
 
-    /// Reports different entries with the same id. The same id is allowed for versions of one entry
+    /// Reports different entries with the same id. The same id is allowed for versions of an entry
     /// [rfc4287 §4.1.1].
     fn once(&mut self, entry: &Entry, found: &mut Findings) {
         let about = entry.resources.first().or_else(|| {

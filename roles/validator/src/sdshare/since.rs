@@ -7,7 +7,7 @@ use crate::walk::feeds::Feeds;
 use abreast_sdshare::{Document, Entry, Limits, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt, without_fragment};
 
-/// Most pages that are read of one answer.
+/// Most pages that are read of an answer.
 const PAGES_MAX: usize = 20;
 /// Most bytes of a page.
 const PAGE_BYTES: u64 = 16 << 20;
@@ -100,7 +100,7 @@ impl Feeds<'_> {
         }
     }
 
-    /// Checks that two spellings of one instant have the same answer. The second answer may also
+    /// Checks that two spellings of an instant have the same answer. The second answer may also
     /// contain newer changes.
     fn same(&mut self, number: usize, time: Timestamp, one: &Answered, other: &Answered) {
         let is_in = |entry: &Entry, of: &Answered| {

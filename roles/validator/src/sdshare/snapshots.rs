@@ -1,5 +1,5 @@
-//! Checks of snapshots: their files, chunks, and the changes that they contain [sdshare §Snapshots
-//! Feed] [sdshare §Chunked Snapshot Feed].
+//! Checks of snapshots: files, chunks, and the changes in a snapshot [sdshare §Snapshots Feed]
+//! [sdshare §Chunked Snapshot Feed].
 
 use super::fragments::Sampled;
 use super::graph::{self, Descriptions};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Entries to sample of one feed with `--sample all`.
+/// Entries to sample of a feed with `--sample all`.
 const SAMPLE_MAX: usize = 50_000;
 /// Total time that the walk waits for snapshots that a server makes on demand.
 const PATIENCE: Duration = Duration::from_secs(60);

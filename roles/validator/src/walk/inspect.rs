@@ -1,4 +1,4 @@
-//! Inspection of one address, which may be a document, a page, a package or missing.
+//! Inspection of an address, which may be a document, a page, a package or missing.
 
 use crate::fetch::archive::{self, Got, TOO_LARGE};
 use crate::fetch::{self, Failure, Go, ResponseFacts, html, is_url, values};

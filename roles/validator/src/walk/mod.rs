@@ -5,9 +5,9 @@
 //! |---|---|
 //! | `protocol.rs` | the interface of a protocol |
 //! | `node.rs` | addresses, and the records of their documents |
-//! | `inspect.rs` | one address: which protocol reads it |
-//! | `feeds.rs` | documents that a protocol reads one after the other |
-//! | `sample.rs`, `sketch.rs` | resources, some of which are fetched |
+//! | `inspect.rs` | inspection of an address, and selection of the protocol |
+//! | `feeds.rs` | documents that a protocol reads one after another |
+//! | `sample.rs`, `sketch.rs` | the sample of resources to fetch |
 //! | `settle.rs` | findings explained by a change of the Source |
 //! | `report.rs` | the report |
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use url::Url;
 
-/// A protocol, for the duration of one run.
+/// A protocol, for the duration of a run.
 pub(crate) trait Protocol: Sync {
     /// Whether the first bytes of a document show this protocol.
     fn is_document(&self, begin: &[u8]) -> bool;
@@ -164,7 +164,7 @@ pub(crate) struct Visit<'v> {
     pub(crate) origin: Origin,
     /// Data of the protocol about the link.
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
-    /// Most findings of one rule that are stored.
+    /// Most findings of a rule that are stored.
     pub(crate) most_each: usize,
 }
 
@@ -178,7 +178,7 @@ impl Visit<'_> {
     }
 }
 
-/// Result of one inspection, with its findings.
+/// Result of an inspection, with its findings.
 pub(crate) struct Inspection {
     pub(crate) found: Inspected,
     pub(crate) findings: Vec<Finding>,
