@@ -1,4 +1,4 @@
-//! Reading the bytes of a URL or file, within limits, compressed or not.
+//! Reads the bytes of a URL or file within limits, and unpacks gzip.
 
 pub(crate) mod archive;
 pub(crate) mod digest;

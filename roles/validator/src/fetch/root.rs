@@ -1,4 +1,4 @@
-//! The root of an XML document.
+//! Detection of the root element of an XML document.
 
 use abreast_webtypes::xml::{Ns, Reader, Token};
 

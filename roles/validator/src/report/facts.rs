@@ -10,7 +10,7 @@ pub struct ChangeFeedFacts {
     pub profile: &'static str,
     /// Title of the feed, from `summary`.
     pub title: String,
-    /// For a page its Entry Point; for an Entry Point the collection that contains it.
+    /// For a page, its Entry Point; for an Entry Point, the feed of which this one is a view.
     pub part_of: Option<String>,
     /// Number of activities according to `totalItems`.
     pub total: Option<u64>,

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
     use crate::report::Mode;
 
-    /// As many as copies read of a manifest, and not of other documents.
+    /// More entries than copies read from documents other than manifests.
     #[test]
     fn copies_read_manifests_with_many_entries() {
         let entry = "<url><loc>h:a</loc></url>".repeat(200_001);

@@ -226,7 +226,7 @@ fn times_of_entry(capability: Capability, root: Root, entry: &Entry, found: &mut
     }
 }
 
-/// Rules of a document that reports changes: for a missing time, and for the order.
+/// Rules of a document that reports changes: for the attribute `change`, and for the order.
 fn rules_of_changes(capability: Capability) -> (&'static Rule, &'static Rule) {
     match capability {
         Capability::ChangeNotification => (&r::NOTIFICATION_CHANGE, &r::NOTIFICATION_ORDER),

@@ -2,9 +2,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `checker.rs`, `markup.rs`, `entry.rs` | a single document, read without stopping at faults |
-//! | `judge.rs`, `related.rs`, `notification.rs`, `chain.rs`, `kind.rs` | the rules for a single document |
-//! | `reader.rs`, `collect.rs`, `doc.rs`, `follow.rs` | a document of the walk: parsing, stored facts, links to follow |
+//! | `checker.rs`, `markup.rs`, `entry.rs` | parsing that continues after faults |
+//! | `judge.rs`, `related.rs`, `notification.rs`, `chain.rs`, `kind.rs` | rules for a single document |
+//! | `reader.rs`, `collect.rs`, `doc.rs`, `follow.rs` | a document of the walk and its links |
 //! | `package.rs` | packages |
 //! | `relate.rs`, `relate/topics.rs` | comparison of documents with each other |
 //! | `uniform.rs`, `sets.rs` | comparison of lists, changes and packages of a set |

@@ -1,4 +1,4 @@
-//! All resources of the Resource Lists.
+//! Reads all resources in the Resource Lists, for `--sample all`.
 
 use crate::fetch::{self, Go, ResponseFacts, is_url};
 use crate::report::Findings;

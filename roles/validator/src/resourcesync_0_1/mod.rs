@@ -369,7 +369,7 @@ mod tests {
     use super::*;
     use crate::report::Mode;
 
-    /// The reader of the validator goes on where that of copies ends.
+    /// The parser of the validator continues where the parser of copies stops.
     #[test]
     fn copies_refuse_documents_with_many_entries() {
         let entry = "<url><loc>h:a</loc></url>".repeat(200_001);

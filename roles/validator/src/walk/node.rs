@@ -1,4 +1,4 @@
-//! Records of the addresses of a walk.
+//! Addresses of a walk, with the records of their documents.
 
 use crate::fetch::ResponseFacts;
 use crate::report::{Document, Finding, Findings};

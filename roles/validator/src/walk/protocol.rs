@@ -65,7 +65,7 @@ pub(crate) trait Protocol: Sync {
         Err(got)
     }
 
-    // Children.
+    // Links to follow.
 
     /// Whether the headers of an answer link to documents of this protocol.
     fn leads_on(&self, _facts: &ResponseFacts) -> bool {
@@ -93,7 +93,7 @@ pub(crate) trait Protocol: Sync {
         None
     }
 
-    // Rules.
+    // Checks after the walk.
 
     /// Compares the documents of this protocol with each other.
     fn relate(&self, _walked: &mut Walked, _run: &Run<'_>) {}
