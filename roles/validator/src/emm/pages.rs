@@ -287,7 +287,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Checks the links of a page to its neighbors and its feed.
+    /// Checks the links of a page to its neighbours and its feed.
     #[expect(clippy::too_many_arguments, reason = "a page, its feed and where it was found")]
     fn links(
         &mut self,

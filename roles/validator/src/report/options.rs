@@ -70,7 +70,7 @@ pub struct Options {
     pub most_each: usize,
     /// Hosts to check in addition to the hosts of the starts: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
-    /// Limits and request behavior of the HTTP client.
+    /// Limits and request behaviour of the HTTP client.
     pub net: abreast_net::Options,
 }
 

@@ -53,7 +53,7 @@ use url::Url;
 /// URIs stored to find duplicates; after this limit an even share is checked. About 70 MB.
 const SEEN_MAX: usize = 2 << 20;
 
-/// ResourceSync during one run. It reads the documents that no other protocol recognizes.
+/// ResourceSync during one run. It reads the documents that no other protocol recognises.
 pub(crate) struct ResourceSync {
     context: Context,
     state: Mutex<State>,

@@ -90,7 +90,7 @@ impl Protocol for ResourceSync01 {
         (is_named_warc(url) || dump::is_dump(file)).then(|| given(true))
     }
 
-    /// Recognizes a plain index by marks of 0.1 in its first Sitemap, also below nested indexes. If
+    /// Recognises a plain index by marks of 0.1 in its first Sitemap, also below nested indexes. If
     /// a request fails, the version remains unknown.
     fn recognise_below<'f>(&'f self, visit: &'f Visit<'_>, begin: &'f [u8]) -> Recognition<'f> {
         Box::pin(async move {

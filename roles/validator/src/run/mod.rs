@@ -76,7 +76,7 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     Report { unreachable, ..report::report(walked, options, sampled.fetched + of_feeds) }
 }
 
-/// Reads the recognized documents and their children. Returns the number of fetched resources.
+/// Reads the recognised documents and their children. Returns the number of fetched resources.
 fn read(walked: &mut Walked, later: &[(usize, usize)], run: &Run<'_>) -> u64 {
     if later.is_empty() || walked.cancelled || walked.limit.is_some() {
         return 0;

@@ -67,7 +67,7 @@ impl<'a> Feeds<'a> {
         self.options.walk && is_url(&node.url) && node.level < self.options.depth
     }
 
-    /// Whether the walk checks the behavior of the server and the contents of entries.
+    /// Whether the walk checks the behaviour of the server and the contents of entries.
     pub(crate) fn samples(&self) -> bool {
         !self.options.sample.is_none() && self.options.walk
     }

@@ -27,7 +27,7 @@ fn is_named_json(url: &str) -> bool {
     [".json", ".jsonld"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// Offers the answer to each protocol. The first protocol that recognizes the answer reads the
+/// Offers the answer to each protocol. The first protocol that recognises the answer reads the
 /// document after the walk.
 fn recognised(
     protocols: &[Box<dyn Protocol>],

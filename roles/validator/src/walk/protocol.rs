@@ -23,7 +23,7 @@ pub(crate) trait Protocol: Sync {
     /// Checks a single document, passed to its parser in pieces of `piece` bytes.
     fn check(&self, bytes: &[u8], piece: usize, found: Findings) -> Findings;
 
-    // Recognition. A recognized document is read after the walk, by `read`.
+    // Recognition. A recognised document is read after the walk, by `read`.
 
     /// Whether the first bytes of a resource show that it is a document of this protocol.
     fn has_mark(&self, _begin: &[u8]) -> bool {
@@ -34,12 +34,12 @@ pub(crate) trait Protocol: Sync {
         None
     }
 
-    /// Recognizes a package that is a start.
+    /// Recognises a package that is a start.
     fn recognise_package(&self, _url: &str, _file: &File) -> Option<Box<dyn Record>> {
         None
     }
 
-    /// Recognizes a document without a mark of the protocol by the documents that it links to.
+    /// Recognises a document without a mark of the protocol by the documents that it links to.
     fn recognise_below<'f>(&'f self, _visit: &'f Visit<'_>, _begin: &'f [u8]) -> Recognition<'f> {
         Box::pin(async { Ok(None) })
     }
@@ -55,7 +55,7 @@ pub(crate) trait Protocol: Sync {
 
     // Reading during the walk.
 
-    /// Reader for documents that no protocol recognized.
+    /// Reader for documents that no protocol recognised.
     fn reader<'v>(&'v self, _visit: &'v Visit<'_>) -> Option<Box<dyn Reader + 'v>> {
         None
     }
@@ -110,7 +110,7 @@ pub(crate) trait Protocol: Sync {
 /// A boxed future of a protocol.
 pub(crate) type Pending<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
 
-/// Result of recognizing a document: its record, or `None`.
+/// Result of recognising a document: its record, or `None`.
 pub(crate) type Recognition<'f> = Pending<'f, Result<Option<Box<dyn Record>>, Failure>>;
 
 /// The first bytes of an answer.
