@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Most bytes of the links in a response. Many reverse proxies accept 4 KiB of header fields in
 /// total.
 const LINKS_BYTES_MAX: usize = 2 << 10;
-/// Most copies in memory.
+/// Most copies of other Sources in memory.
 const COPIES_MAX: usize = 4_096;
 
 /// Copies found in a published folder, by path. Clones share the copies.

@@ -62,7 +62,7 @@ pub enum DepositError {
 pub struct Condition {
     /// The resource must not exist.
     pub absent: bool,
-    /// The resource must exist.
+    /// The resource must exist, in any state.
     pub present: bool,
     /// The tag of the resource must be in this list.
     pub tags: Option<Vec<String>>,

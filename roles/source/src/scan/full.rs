@@ -36,7 +36,7 @@ const MAX_LINKS: usize = 4;
 /// Deletions that are recorded in one step.
 const DELETE: usize = 5_000;
 
-/// Options of a scan.
+/// Options of a full or partial scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
     /// Options for reading and recording files.
@@ -49,7 +49,7 @@ pub struct ScanOptions {
     pub deletions: Deletions,
 }
 
-/// Result of a scan.
+/// Numbers and unfinished work of a scan.
 #[derive(Debug, Default)]
 pub struct ScanReport {
     /// Number of published files in the folder.
@@ -81,7 +81,7 @@ pub enum ScanError {
     /// The folder cannot be read, or is unexpectedly empty. No deletion was recorded.
     #[error("{0}")]
     Vanished(String),
-    /// The log failed.
+    /// The change log failed during the scan.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The owner of the scan stopped it.

@@ -40,7 +40,7 @@ pub(crate) enum Hashed {
     NotKept(abreast_contents::Error),
 }
 
-/// Settings for reading files.
+/// Settings for reading files of a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     /// Flag that stops reading, even in the middle of a file.

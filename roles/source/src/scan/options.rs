@@ -15,7 +15,7 @@ pub enum DigestPolicy {
     Md5,
     /// SHA-256, which costs about three times as much as MD5 without hardware support.
     Sha256,
-    /// Both MD5 and SHA-256.
+    /// Both MD5 and SHA-256 for each file.
     Both,
 }
 

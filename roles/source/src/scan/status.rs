@@ -8,7 +8,7 @@ use std::sync::Mutex;
 /// Most problems whose text is stored; further problems are counted.
 const MAX_TEXTS: usize = 10;
 
-/// State of a watch.
+/// State of a watch, for readiness and status pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchState {
     /// The watch has not started.
@@ -24,7 +24,7 @@ pub enum WatchState {
     /// The store failed or its disk is full, with the reason. No change is recorded until the store
     /// works again.
     Failed(String),
-    /// The watch has ended.
+    /// The watch has ended, or was never started.
     Stopped,
 }
 

@@ -649,7 +649,7 @@ impl<'w> Round<'w> {
             self.watching.push_path(&self.folder, path, &mut pass)?;
         }
         let Pass { work, mut lost, mut report, .. } = pass;
-        // These paths had no events for the debounce time, or no process has them open. An event of
+        // The paths had no events for the debounce time, or no process has them open. An event of
         // this moment may not have been read yet, and a file is empty for an instant when it is
         // written again. Therefore new events are read before anything is recorded.
         let settle = options.debounce.min(INSTANT);

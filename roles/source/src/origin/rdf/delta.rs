@@ -23,9 +23,9 @@ use std::ops::{ControlFlow, Range};
 
 /// An input of a delta.
 pub enum Delta {
-    /// Statements that are added.
+    /// Statements to add to the set.
     Add(RdfInput),
-    /// Statements that are removed.
+    /// Statements to remove from the set.
     Remove(RdfInput),
     /// RDF Patch with both kinds of rows, applied in their order. The syntax of the input is
     /// ignored.
@@ -134,7 +134,7 @@ pub enum DeltaRow<'a> {
     Add(&'a [u8]),
     /// A statement that is removed.
     Remove(&'a [u8]),
-    /// Start of a transaction.
+    /// Start of a transaction of RDF Patch.
     Begin,
     /// Abort of a transaction: its rows do not apply.
     Abort,

@@ -31,7 +31,7 @@ pub enum RdfError {
         /// Deletions that the guard does not allow without a confirmation.
         held: Held,
     },
-    /// The change log failed.
+    /// The change log cannot be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The descriptions cannot be stored.

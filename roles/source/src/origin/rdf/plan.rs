@@ -17,7 +17,7 @@ pub(in crate::origin) struct Planned {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::origin) enum Step {
-    /// Set this new description.
+    /// Set this new description and fingerprint.
     Put {
         lines: Vec<u8>,
         witness: Vec<u8>,

@@ -16,13 +16,13 @@ pub struct RdfReport {
     pub entities: u64,
     /// Number of statements about entities, without statements about blank nodes.
     pub statements: u64,
-    /// Number of new entities.
+    /// Number of entities that were not in the set.
     pub created: u64,
     /// Number of entities with a changed description.
     pub updated: u64,
     /// Number of deleted entities, which the new state does not contain.
     pub deleted: u64,
-    /// Deletions that the guard holds; none of them is recorded.
+    /// Deletions that the guard holds, none recorded.
     pub held: Option<Held>,
     /// Number of entities with an unchanged description.
     pub unchanged: u64,

@@ -22,7 +22,7 @@ pub struct RdfOptions {
     pub digests: DigestPolicy,
     /// Options for types and labels in descriptions.
     pub descriptions: DescriptionOptions,
-    /// Options for sorting statements.
+    /// Memory and other options for sorting statements.
     pub sort: SortOptions,
     /// Whether to record deletions without the guard.
     pub confirm_deletions: bool,
@@ -72,10 +72,10 @@ pub struct RdfTarget<'a> {
     pub log: &'a dyn ChangeLog,
     /// Number of the set in the log.
     pub set: SetId,
-    /// Store of the descriptions.
+    /// Store of the entities' descriptions.
     pub contents: &'a Contents,
     /// Read-only view of the stored descriptions, for a dry run without write access to the store.
     pub kept: Option<&'a View>,
-    /// Options of reading RDF.
+    /// Options of reading RDF into the set.
     pub options: &'a RdfOptions,
 }

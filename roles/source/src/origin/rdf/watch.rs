@@ -50,9 +50,9 @@ pub struct RdfFolder {
     pub set: SetId,
     /// Rules for folders that are not read.
     pub private: Private,
-    /// Store of the descriptions.
+    /// Store of the entities' descriptions.
     pub contents: Contents,
-    /// Options of reading RDF.
+    /// Options of reading RDF into the set.
     pub options: RdfOptions,
     /// Path of the record of the last reading. If the files are equal to the record, they are not
     /// read again at the start.

@@ -33,7 +33,7 @@ pub struct EntityWriter {
 /// Guard of a change; an import waits until the value is dropped.
 pub type Changing = OwnedRwLockReadGuard<()>;
 
-/// Input of an import.
+/// Input of an import of many entities.
 pub enum Import {
     /// The complete state of the set.
     State(RdfInput),

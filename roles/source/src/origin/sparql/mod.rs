@@ -37,9 +37,9 @@ pub struct SparqlSet {
     pub log: Arc<dyn ChangeLog>,
     /// Number of the set in the log.
     pub set: SetId,
-    /// Store of the descriptions.
+    /// Store of the entities' descriptions.
     pub contents: Contents,
-    /// Options of reading RDF.
+    /// Options of reading RDF into the set.
     pub options: RdfOptions,
     /// Time of the last poll that fetched all descriptions; `None` before the first poll.
     reread: Option<Instant>,

@@ -115,7 +115,7 @@ impl QueryGraph {
         let own = self.within(&format!("VALUES ?s {{ {values} }} ?s ?p ?o ."))?;
         let mut pattern = format!("{{ {own} }}");
         // Each step is a subquery. The time therefore does not depend on the number of paths, and
-        // stores do not evaluate a step with all of their statements.
+        // stores do not start with all of their statements.
         let mut nodes = format!("VALUES ?b0 {{ {values} }} ");
         for step in 1..=depth {
             nodes = format!(
