@@ -1,4 +1,4 @@
-//! Properties of all links of a file and of every rule: for fuzzing and for the tests of its seeds.
+//! Properties of the links of a file and of all rules, for fuzzing and for the tests of the seeds.
 
 use super::rules::{Rule, RuleOptions};
 use super::{LinkRecord, explain, header_links, is_absolute, published_links, read_links};
@@ -10,19 +10,20 @@ use globset::{Glob, GlobMatcher};
 use std::sync::LazyLock;
 
 const RESOURCES: &str = "https://example.org/set/r/";
-/// Longest pattern that is compiled: it takes most of the time, and the target of filters has
-/// others.
+/// Longest pattern that is compiled, in bytes. Compilation takes most of the time, and the fuzz
+/// target of filters covers longer patterns.
 const PATTERN_MAX: usize = 4;
-/// The pattern in place of longer ones.
+/// Pattern that replaces longer patterns.
 static ANY: LazyLock<GlobMatcher> =
     LazyLock::new(|| Glob::new("**").expect("a literal pattern").compile_matcher());
 
-/// The lines are a path, a rule's pattern, its relation, its template, and after them a sidecar.
-/// Targets stay in the set, stored links are published so that they are read as the same, headers
-/// carry them, and a rule finds its resources again.
+/// Checks four properties: targets are in the set; published links are parsed back to the stored
+/// links; headers contain the links; a rule finds the resources that link to a target. The lines of
+/// the input are a path, and the pattern, the relation and the template of a rule; the rest is a
+/// sidecar.
 ///
 /// # Panics
-/// When a property does not hold.
+/// If a property does not hold.
 pub fn check(bytes: &[u8]) {
     let mut lines = bytes.splitn(5, |byte| *byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -33,7 +34,7 @@ pub fn check(bytes: &[u8]) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let link = LinkRecord { rel: text(rel), href: text(href), ..LinkRecord::default() };
     let mut options = RuleOptions { pattern: text(pattern), link, if_exists: true };
-    // A suggestion for each wrong relation takes most of the time.
+    // Most inputs get a valid relation, because the search for a suggestion takes most of the time.
     if !bytes.len().is_multiple_of(16) {
         "describedby".clone_into(&mut options.link.rel);
     }
@@ -65,7 +66,7 @@ fn check_rule(rule: &Rule, path: &[u8]) {
     rule.matches(path);
     let Ok(link) = rule.link(path, RESOURCES) else { return };
     check_links(std::slice::from_ref(&link));
-    // Files are found by their paths.
+    // The path of the target must lead to the same key, because files are opened by path.
     let target = path_of(&link.target);
     if rule.if_exists && is_published_path(&target) {
         let (key, target) = (key_of(path), key_of(&target));

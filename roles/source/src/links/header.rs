@@ -1,14 +1,14 @@
-//! Links as field values of Link headers, and the links of a set as a whole.
+//! Conversion of links to Link header values, and the links of a set.
 
 use super::{PATCH, is_absolute};
 use abreast_webtypes::{Link, write_link};
 
-/// Links of a set as a whole, for its Capability List and the Source Description.
+/// Links of a set, for the Capability List of the set and the Source Description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishedLinks(pub Vec<Link>);
 
-/// Field values for Link headers on the resource itself; patches are of one change only and stay
-/// out.
+/// Returns the values of Link headers for a response with the resource. Links to patches are
+/// omitted, because a patch describes a single change.
 ///
 /// # Examples
 /// ```
@@ -42,7 +42,7 @@ pub fn header_links(resources: &str, links: &[Link]) -> Vec<String> {
         .collect()
 }
 
-/// The absolute URI of a target, which may be relative to the set's resources.
+/// Returns the absolute URI of a target, which may be relative to the URIs of the set's resources.
 pub(crate) fn href_of(resources: &str, target: &str) -> String {
     if is_absolute(target) { target.to_owned() } else { format!("{resources}{target}") }
 }

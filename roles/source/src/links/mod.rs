@@ -1,8 +1,8 @@
-//! The links of resources: where they come from, how they are kept, and how headers state them
-//! [rs-core §14].
+//! Links of resources: sources of links, storage, and publication in headers [rs-core §14].
 //!
-//! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's
-//! resources. So the public base may change without a change in the log.
+//! The target of a link is stored in the same form as keys: an absolute URI, or a reference
+//! relative to the URIs of the set. Therefore the public base can change without changes in the
+//! log.
 
 pub(crate) mod fuzz_property;
 mod header;
@@ -22,13 +22,14 @@ pub use relation::check_relation;
 pub use rules::RuleOptions;
 pub(crate) use rules::split;
 
-/// The relation of a description of what changed; only changes carry it [rs-core §14.4].
+/// Relation of a description of the differences between two versions; only changes have such links
+/// [rs-core §14.4].
 pub const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
-/// The relation of a category: a URI with a name as `title`, or a word as `data:,WORD`.
+/// Relation of a category: a URI with a name in `title`, or a word in the form `data:,WORD`.
 pub const SUBJECT: &str = "http://purl.org/dc/terms/subject";
 
-/// Does it begin with a scheme and a colon [rfc3986 §3.1]?
+/// Whether a reference starts with a scheme and a colon [rfc3986 §3.1].
 pub(crate) fn is_absolute(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };
     let rest = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

@@ -1,6 +1,6 @@
-//! The known name that is most like another.
+//! Search for the known name that is most similar to a misspelled name.
 
-/// The known name that is most like a name; empty without known names.
+/// Returns the known name that is most similar to `name`; an empty string if `known` is empty.
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,9 @@
-//! The links of the file at a path: first those of its sidecar, then those of the rules.
+//! Links of a file: the links in its sidecar, followed by the links of rules.
 //!
-//! A sidecar of `NAME` is `.NAME.links.json` beside it: a JSON array of links. Its name begins with
-//! a dot, so it is not published. Rules add links that the sidecar does not have; its `via` is the
-//! original one and no rule adds another.
+//! The sidecar of `NAME` is the file `.NAME.links.json` in the same folder: a JSON array of links.
+//! The name starts with a dot, so the sidecar is not published. Rules only add links that the
+//! sidecar does not contain. If the sidecar contains a `via` link, rules do not add another one,
+//! because it identifies the original Source.
 
 use super::record::{MAX_LINK_BYTES, bytes_of};
 use super::rules::{Rule, RuleOptions, split};
@@ -18,33 +19,34 @@ use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of one sidecar.
+/// Most bytes in a sidecar.
 const MAX_SIDECAR: u64 = 256 * 1_024;
-/// Bytes of the Link headers of one answer.
+/// Most bytes in the Link headers of a response.
 const MAX_HEADERS: usize = 16 * 1_024;
-/// Resources that may lead to one target by one rule.
+/// Most resources that can link to the same target by the same rule.
 const MAX_SOURCES: usize = 1_000;
 
-/// The rules of a set, and its sidecars.
+/// Rules and sidecars from which the links of a set's files are derived.
 #[derive(Debug, Default)]
 pub struct Links {
     rules: Vec<Rule>,
     resources: String,
-    /// A sidecar was seen: until then none is opened.
+    /// Whether a sidecar was found. Until then no sidecar is opened, to save a system call per
+    /// file.
     sidecars: AtomicBool,
 }
 
-/// The links of one file.
+/// Links of a file, and the problem with its sidecar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLinks {
-    /// The links to publish with the file.
+    /// Valid links, which are published with the file.
     pub links: Vec<Link>,
-    /// The fault of the sidecar, if it has one; its links are left out.
+    /// Why the sidecar is invalid, if so; the links in an invalid sidecar are ignored.
     pub problem: Option<String>,
 }
 
 impl Links {
-    /// The rules of a set whose resources' URIs begin with `resources`.
+    /// Validates the rules of a set; `resources` is the prefix of the set's URIs.
     ///
     /// # Examples
     /// ```
@@ -69,7 +71,7 @@ impl Links {
     /// ```
     ///
     /// # Errors
-    /// Every rule that is wrong, by its number from 1, and why.
+    /// Number of each invalid rule, counted from 1, and why the rule is invalid.
     pub fn new(rules: &[RuleOptions], resources: &str) -> Result<Self, Vec<(usize, String)>> {
         let (mut checked, mut problems) = (Vec::new(), Vec::new());
         for (number, rule) in rules.iter().enumerate() {
@@ -88,19 +90,19 @@ impl Links {
         })
     }
 
-    /// Whether any file can have links.
+    /// Whether the set has rules or sidecars, so that files can have links.
     pub fn active(&self) -> bool {
         !self.rules.is_empty() || self.sidecars.load(Ordering::Relaxed)
     }
 
-    /// A name was seen in the folder: if it is a sidecar's, sidecars are opened from now on.
+    /// Handles a name in the folder. After the first sidecar, sidecars are opened.
     pub(crate) fn saw(&self, name: &[u8]) {
         if owner(name).is_some() {
             self.sidecars.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The links of the file at this relative path.
+    /// Returns the links of the file at this relative path.
     pub fn of(&self, folder: &Folder, path: &[u8]) -> FileLinks {
         let mut found = FileLinks::default();
         if self.sidecars.load(Ordering::Relaxed) {
@@ -111,7 +113,7 @@ impl Links {
         }
         let mut bytes: usize = found.links.iter().map(bytes_of).sum();
         for rule in self.rules.iter().filter(|rule| rule.matches(path)) {
-            // A name may make an invalid reference; such a link is left out.
+            // Some names lead to an invalid reference; the link is then omitted.
             let Ok(link) = rule.link(path, &self.resources) else { continue };
             let named = link.has_rel("via") && found.links.iter().any(|other| other.has_rel("via"));
             let known = found
@@ -131,8 +133,8 @@ impl Links {
         found
     }
 
-    /// Link header values of the file at this relative path, at most 16 KiB of them: more breaks
-    /// clients.
+    /// Returns the values of Link headers for the file at this relative path, at most 16 KiB in
+    /// total, because clients reject longer headers.
     pub fn headers(&self, folder: &Folder, path: &[u8]) -> Vec<String> {
         let mut left = MAX_HEADERS;
         let mut values = header_links(&self.resources, &self.of(folder, path).links);
@@ -143,12 +145,12 @@ impl Links {
         values
     }
 
-    /// Whether there are links that depend on whether a file is there.
+    /// Whether a link can appear or disappear because its target is created or deleted.
     pub(crate) fn depend_on_files(&self) -> bool {
         self.rules.iter().any(|rule| rule.if_exists)
     }
 
-    /// Keys of the resources whose links to this one depend on whether its file is there.
+    /// Returns the keys of resources that link to `target` only if the target exists.
     pub(crate) fn sources_of(
         &self,
         log: &dyn ChangeLog,
@@ -177,7 +179,7 @@ fn is_there(folder: &Folder, target: &str) -> bool {
     is_published_path(&path) && matches!(inspect(folder, &path), PathState::File(_))
 }
 
-/// A fingerprint of links: `None` for no links, so that a set without links stores nothing.
+/// Computes a fingerprint of links; `None` without links, so that the log does not store a value.
 fn print_of(links: &[Link]) -> Option<[u8; 8]> {
     if links.is_empty() {
         return None;
@@ -198,31 +200,32 @@ fn print_of(links: &[Link]) -> Option<[u8; 8]> {
     hash.finalize()[..8].try_into().ok()
 }
 
-/// The fingerprint of a file and its links.
+/// Computes the fingerprint of a file, followed by the fingerprint of its links.
 pub(crate) fn fingerprint_with(stat: &Stat, links: &[Link]) -> Vec<u8> {
     let mut witness = fingerprint_of(stat).to_vec();
     witness.extend(print_of(links).into_iter().flatten());
     witness
 }
 
-/// Whether the file and its links are those of a fingerprint.
+/// Compares a stored fingerprint with a file and its links. Returns whether the file is equal, and
+/// whether the links are equal.
 pub(crate) fn same_as_seen(seen: &[u8], stat: &Stat, links: &[Link]) -> (bool, bool) {
     let now = fingerprint_of(stat);
     let (file, print) = seen.split_at(seen.len().min(now.len()));
     (file == now, print == print_of(links).as_ref().map_or(&[][..], <[u8; 8]>::as_slice))
 }
 
-/// The name of a file's sidecar.
+/// Returns the name of the sidecar of a file.
 pub(crate) fn sidecar_name(name: &[u8]) -> Vec<u8> {
     [b".".as_slice(), name, b".links.json"].concat()
 }
 
-/// The name of the file whose sidecar has this name.
+/// Returns the name of the file to which a sidecar belongs; `None` if the name is not a sidecar's.
 fn owner(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b".")?.strip_suffix(b".links.json").filter(|owner| !owner.is_empty())
 }
 
-/// The path of the file whose sidecar is at this path.
+/// Returns the path of the file to which a sidecar belongs; `None` if the path is not a sidecar's.
 pub(crate) fn owner_of(path: &[u8]) -> Option<Vec<u8>> {
     let (dir, name) = split(path);
     let owner = owner(name)?;
@@ -236,7 +239,8 @@ fn sidecar_of(folder: &Folder, path: &[u8]) -> Result<Vec<Link>, String> {
     let shown = String::from_utf8_lossy(&place).escape_debug().to_string();
     let (file, stat) = match folder.open_file(&place) {
         Ok(opened) => opened,
-        // A name of 255 bytes has no sidecar.
+        // The name of the sidecar of a file with a name of 255 bytes would be too long, so such a
+        // file does not have a sidecar.
         Err(error)
             if matches!(
                 error.kind(),
@@ -261,11 +265,11 @@ fn sidecar_of(folder: &Folder, path: &[u8]) -> Result<Vec<Link>, String> {
         .map_err(|error| format!("cannot use the links in `{shown}`: {error}"))
 }
 
-/// The fault of a JSON text, with the nearest name of an unknown field.
+/// Describes an error in JSON text. For an unknown field, suggests the most similar known field.
 pub fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let Some(rest) = text.strip_prefix("unknown field `") else { return text };
-    // The name is anything, backquotes too; those that are known are plain.
+    // The unknown name may contain backquotes, but the known names do not.
     let Some((unknown, expected)) = rest.rsplit_once("`, expected ") else { return text };
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
     let place =

@@ -1,35 +1,35 @@
-//! Links as people and programs write them: JSON with the attributes of `rs:ln` [rs-core §7].
+//! Links in input files and API requests: JSON with the attributes of `rs:ln` [rs-core §7].
 
 use super::{PATCH, check_relation, is_absolute};
 use abreast_webtypes::{Digests, Link, MAX_URI_LENGTH, W3cDatetime};
 use serde::{Deserialize, Serialize};
 
-/// Most links that the log stores for one resource.
+/// Most links that the log stores for a resource.
 pub const MAX_LINKS: usize = 256;
-/// Bytes of all links of one resource together: the log takes 64 KiB.
+/// Most bytes in all links of a resource; the log accepts 64 KiB.
 pub(crate) const MAX_LINK_BYTES: usize = 60 * 1_024;
-/// Bytes of one attribute other than `href`.
+/// Most bytes in an attribute other than `href`.
 const MAX_TEXT: usize = 1_024;
 
-/// One link: the attributes of `rs:ln`.
+/// A link with the attributes of `rs:ln`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRecord {
     /// Relation types, separated by spaces: registered names or URIs.
     pub rel: String,
-    /// The target: an absolute URI, or a reference relative to the resource; `/x` begins at the top
-    /// of the set.
+    /// Target of the link: an absolute URI, or a reference relative to the resource. A reference
+    /// that starts with `/` is relative to the top of the set.
     pub href: String,
-    /// Digests of the target, as in documents: `md5:… sha-256:…`.
+    /// Digests of the target, in the format of documents: `md5:… sha-256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Length of the target in bytes.
+    /// Length of the target, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Last modification of the target.
+    /// Time of the last modification of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
-    /// The path of the target in a package.
+    /// Path of the target in a package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Media type of the target.
@@ -38,16 +38,16 @@ pub struct LinkRecord {
     /// Content coding of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// Priority among links of one relation, 1 to 999999, the lowest first.
+    /// Priority among links with the same relation, from 1 to 999999; 1 is the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pri: Option<u32>,
-    /// A name of the target for people.
+    /// Title of the target, for display to users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
 impl LinkRecord {
-    /// The link of the resource with this key, checked.
+    /// Validates this link of the resource with the given key.
     ///
     /// # Examples
     /// ```
@@ -65,7 +65,7 @@ impl LinkRecord {
     /// ```
     ///
     /// # Errors
-    /// The fault, with the attribute's name.
+    /// The invalid attribute, and why it is invalid.
     pub fn to_link(&self, key: &str) -> Result<Link, String> {
         if self.rel.len() > MAX_TEXT {
             return Err(format!("`rel`: longer than {MAX_TEXT} bytes"));
@@ -115,10 +115,10 @@ impl LinkRecord {
         })
     }
 
-    /// The record of a stored link.
+    /// Converts a stored link to the format of input files.
     pub fn of(link: &Link) -> Self {
         let text = |name: &str| link.param(name).map(str::to_owned);
-        // A relative target is relative to the set, not to the resource.
+        // A relative target is relative to the URIs of the set, but `href` to the resource.
         let href = if is_absolute(&link.target) {
             link.target.clone()
         } else {
@@ -139,13 +139,13 @@ impl LinkRecord {
     }
 }
 
-/// Checks the links of the resource with this key.
+/// Validates the links of the resource with this key.
 ///
 /// # Examples
 /// ```
 /// use abreast_source::links::{LinkRecord, read_links};
 ///
-/// // Only the original Source is named.
+/// // Only the original Source has a `via` link.
 /// let via = |href: &str| LinkRecord {
 ///     rel: "via".to_owned(),
 ///     href: href.to_owned(),
@@ -157,7 +157,7 @@ impl LinkRecord {
 /// ```
 ///
 /// # Errors
-/// The link that is wrong, and its fault.
+/// The number of the first invalid link, and why it is invalid.
 pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String> {
     if records.len() > MAX_LINKS {
         return Err(format!(
@@ -188,13 +188,13 @@ pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String
     Ok(links)
 }
 
-/// Bytes of text in a link.
+/// Returns the length of all text in a link, in bytes.
 pub(crate) fn bytes_of(link: &Link) -> usize {
     let params: usize = link.params.iter().map(|(name, value)| name.len() + value.len()).sum();
     link.target.len() + link.rel.len() + params
 }
 
-/// The stored target of a reference found at a key.
+/// Converts a reference in a link of the resource `key` to the target that the log stores.
 pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
     if href.is_empty() {
         return Err("it leads nowhere".to_owned());
@@ -209,7 +209,7 @@ pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
     if is_absolute(key) {
         return abreast_webtypes::resolve(key, href).map_err(|error| error.to_string());
     }
-    // Relative to the resource's folder, or from the top of the set.
+    // The reference is relative to the folder of the resource, or to the top of the set.
     let (folder, reference) = match href.strip_prefix('/') {
         Some(rest) if rest.starts_with('/') => {
             return Err("it names another host without a scheme".to_owned());
@@ -226,7 +226,7 @@ pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
         }
     }
     let target = segments.join("/");
-    // A target that begins with a slash would read as a reference from the top.
+    // A target with a leading slash would be parsed as a reference from the top of the set.
     if target.is_empty() || target.starts_with('/') || target.contains(':') {
         return Err(format!("`{href}` names no resource of the set"));
     }
@@ -253,7 +253,7 @@ fn check_text(value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks an absolute URI of any scheme, as written.
+/// Checks that `uri` is an absolute URI of any scheme; does not normalize the URI.
 ///
 /// # Examples
 /// ```
@@ -265,7 +265,7 @@ fn check_text(value: &str) -> Result<(), String> {
 /// ```
 ///
 /// # Errors
-/// The fault of the URI.
+/// Why the URI is invalid.
 pub fn absolute_uri(uri: &str) -> Result<(), String> {
     check_characters(uri)?;
     if !is_absolute(uri) {
@@ -274,7 +274,7 @@ pub fn absolute_uri(uri: &str) -> Result<(), String> {
     if uri.contains('#') {
         return Err("a resource's URI has no fragment".to_owned());
     }
-    // Schemes with a host need one; others only something after the colon.
+    // Schemes with an authority need a host; other schemes only need text after the colon.
     let rest = uri.split_once(':').map_or("", |(_, rest)| rest);
     if matches!(rest, "" | "/" | "//") || rest.starts_with("///") {
         return Err(format!("`{}` names nothing", abreast_webtypes::excerpt(uri)));
@@ -292,7 +292,7 @@ fn check_characters(uri: &str) -> Result<(), String> {
     }
 }
 
-/// Stored links as they are published: every target an absolute URI.
+/// Converts stored links to published links, in which every target is an absolute URI.
 pub fn published_links(links: &[Link], resources: &str) -> Vec<LinkRecord> {
     let published = |link: &Link| {
         let href = if is_absolute(&link.target) {

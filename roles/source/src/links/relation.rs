@@ -1,9 +1,9 @@
-//! The relations that a link may have: registered names and URIs [rs-core §14.1].
+//! Validation of the relation types of links: registered names and URIs [rs-core §14.1].
 
 use super::is_absolute;
 use abreast_webtypes::relation::REGISTERED;
 
-/// Checks relation types separated by spaces.
+/// Validates a list of relation types, separated by spaces.
 ///
 /// # Examples
 /// ```
@@ -15,7 +15,7 @@ use abreast_webtypes::relation::REGISTERED;
 /// ```
 ///
 /// # Errors
-/// The fault, with the nearest registered name.
+/// The invalid relation type, with the most similar registered name.
 pub fn check_relation(rel: &str) -> Result<(), String> {
     let mut any = false;
     for token in rel.split(' ').filter(|token| !token.is_empty()) {

@@ -1,4 +1,4 @@
-//! The links that follow from a resource's name: rules of the configuration, one for each relation.
+//! Rules of the configuration that derive links from the name of a resource.
 
 use super::{LinkRecord, check_relation};
 use crate::names::keys::{key_of, path_of};
@@ -8,23 +8,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A rule as it is configured.
+/// A rule of the configuration, before validation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleOptions {
-    /// The resources: `*.pdf` (in any folder) or `records/**/*.xml` (the whole path).
+    /// Pattern for the resources: `*.pdf` (file name, in any folder) or `records/**/*.xml` (whole
+    /// path).
     pub pattern: String,
-    /// The link, with placeholders in `href`: `{path}`, `{dir}`, `{name}`, `{stem}`, `{ext}`,
-    /// `{uri}`.
+    /// The link to add. `href` may contain placeholders: `{path}`, `{dir}`, `{name}`, `{stem}`,
+    /// `{ext}`, `{uri}`.
     pub link: LinkRecord,
-    /// Only where the target is a published file of the set.
+    /// Add the link only if the target is a published file of the set.
     pub if_exists: bool,
 }
 
-/// A rule, checked.
+/// A validated rule with compiled pattern and parsed template.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     matcher: GlobMatcher,
-    /// The pattern has a `/`: it is for the whole path.
+    /// Whether the pattern contains a `/` and therefore applies to the whole path.
     whole_path: bool,
     link: LinkRecord,
     template: Vec<Part>,
@@ -52,10 +53,10 @@ const PLACEHOLDERS: [(&str, Part); 6] = [
 ];
 
 impl Rule {
-    /// Checks a rule.
+    /// Validates a rule and compiles its pattern.
     ///
     /// # Errors
-    /// The fault, with its key in the configuration.
+    /// The invalid key of the configuration, and why it is invalid.
     pub(crate) fn new(options: &RuleOptions) -> Result<Self, String> {
         if options.pattern.is_empty() {
             return Err("`match`: a rule needs a pattern, such as `*.pdf`".to_owned());
@@ -70,7 +71,7 @@ impl Rule {
         Self::with_matcher(options, glob.compile_matcher())
     }
 
-    /// Checks the other parts of a rule whose pattern is compiled.
+    /// Validates the other parts of a rule whose pattern is already compiled.
     pub(super) fn with_matcher(
         options: &RuleOptions,
         matcher: GlobMatcher,
@@ -84,7 +85,7 @@ impl Rule {
             template,
             if_exists: options.if_exists,
         };
-        // A sample shows a rule that no resource could satisfy.
+        // A sample path detects a rule that fails for every resource.
         rule.link(b"folder/sample.x", "https://example.org/")
             .map_err(|reason| format!("link: {reason}"))?;
         if options.if_exists && rule.sibling().is_none() {
@@ -102,7 +103,7 @@ impl Rule {
         self.matcher.is_match(Path::new(OsStr::from_bytes(subject)))
     }
 
-    /// The link of the resource at this path; `resources` is what its URI begins with.
+    /// Returns the link of the resource at this path; `resources` is the prefix of the set's URIs.
     pub(crate) fn link(&self, path: &[u8], resources: &str) -> Result<Link, String> {
         let (dir, name) = split(path);
         let (stem, ext) = stem_and_ext(name);
@@ -128,8 +129,8 @@ impl Rule {
         LinkRecord { href, ..self.link.clone() }.to_link(&key_of(path))
     }
 
-    /// The one form whose resources can be found from the target: a fixed folder, then a name with
-    /// one placeholder.
+    /// Returns the parts of the only form of template whose resources can be derived from the
+    /// target: a fixed folder, and a name with one placeholder.
     fn sibling(&self) -> Option<(&str, Part, String)> {
         let (before, placeholder, after) = match self.template.as_slice() {
             [part @ (Part::Stem | Part::Name)] => ("", part, ""),
@@ -142,7 +143,8 @@ impl Rule {
             }
             _ => return None,
         };
-        // A colon would make the name a scheme; nothing behind `?` or `#` is of a file's name.
+        // A colon would turn the name into a scheme, and text after `?` or `#` is not part of a
+        // file name.
         let plain = ![before, after].iter().any(|text| text.contains([':', '?', '#']))
             && !before.starts_with('/')
             && !before.split('/').any(|segment| matches!(segment, "." | ".."))
@@ -151,30 +153,33 @@ impl Rule {
         plain.then(|| (before, placeholder.clone(), after.to_owned()))
     }
 
-    /// Keys that the resource may have whose link leads to this target: single ones, and ranges of
-    /// them `[start, end)`.
+    /// Returns the possible keys of resources that link to this target by this rule. An entry is a
+    /// key, or a range of keys `[start, end)`.
     pub(crate) fn sources_of(&self, target: &str) -> Vec<(String, Option<String>)> {
         let sibling = self.sibling().filter(|_| self.if_exists);
         let found = sibling.and_then(|(before, placeholder, after)| {
-            // Spelled as keys are: files are opened by their names.
+            // Keys have only one encoding, so the literals of the template are encoded in the same
+            // way.
             let (before, after) = (key_of(&path_of(before)), key_of(&path_of(&after)));
             Some((source_of(target, &before, &after)?, placeholder))
         });
         match found {
             None => Vec::new(),
             Some((key, Part::Name)) => vec![(key, None)],
-            // `/` is the byte after `.`; a name without a dot is all stem.
+            // Names with an extension are in the range from `.` to `/`, the next byte. A name
+            // without a dot is a stem.
             Some((key, _)) => vec![(format!("{key}."), Some(format!("{key}/"))), (key, None)],
         }
     }
 }
 
-/// Would what follows be taken for the rest of an escape?
+/// Whether the text ends in an incomplete percent escape, which the value of a placeholder would
+/// complete.
 fn ends_within_escape(text: &str) -> bool {
     text.bytes().rev().take(2).any(|byte| byte == b'%')
 }
 
-/// The key without what `{stem}` leaves out.
+/// Returns the key of the resource, without the extension if the placeholder is `{stem}`.
 fn source_of(target: &str, before: &str, after: &str) -> Option<String> {
     let (folder, name) =
         before.rsplit_once('/').map_or(("", before), |(folder, name)| (folder, name));
@@ -192,7 +197,7 @@ fn source_of(target: &str, before: &str, after: &str) -> Option<String> {
     Some(format!("{dir}{slash}{value}"))
 }
 
-/// Literals and placeholders.
+/// Parses a template into literals and placeholders.
 fn parse(href: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut rest = href;
@@ -222,7 +227,7 @@ fn parse(href: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Folder and name.
+/// Splits a path into folder and name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -230,7 +235,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The parts before and after the last dot; a name without one is all stem.
+/// Splits a name at the last dot. A name without a dot is a stem without an extension.
 fn stem_and_ext(name: &[u8]) -> (&[u8], &[u8]) {
     match name.iter().rposition(|byte| *byte == b'.') {
         Some(dot) if dot > 0 => (&name[..dot], &name[dot + 1..]),

@@ -1,21 +1,21 @@
-//! The other paths under which a file is published when symbolic links are followed: events name
-//! its own path only.
+//! Further paths of a file that symbolic links lead to. A file system event contains only the path
+//! of the target.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Links that are noted; changes behind further links are found by scans.
+/// Most symbolic links in memory. Scans detect changes of files behind further links.
 pub(crate) const MAX_ALIASES: usize = 10_000;
 
-/// One followed link: its path, and the path of its target.
+/// A followed symbolic link: path of the link, and path of its target.
 pub(crate) type Alias = (Vec<u8>, Vec<u8>);
 
-/// The links that were followed, by their targets.
+/// Followed symbolic links by the paths of their targets.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases(Mutex<BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>>);
 
 impl Aliases {
-    /// Replaces all links by those that a full scan found.
+    /// Replaces all links with the links found by a full scan.
     pub(crate) fn replace(&self, aliases: Vec<Alias>) {
         let mut known = self.lock();
         known.clear();
@@ -24,7 +24,7 @@ impl Aliases {
         }
     }
 
-    /// Adds links.
+    /// Adds links, up to [`MAX_ALIASES`].
     pub(crate) fn add(&self, aliases: impl IntoIterator<Item = Alias>) {
         let mut known = self.lock();
         let mut count: usize = known.values().map(BTreeSet::len).sum();
@@ -36,7 +36,7 @@ impl Aliases {
         }
     }
 
-    /// The other paths of the file or folder at a path.
+    /// Returns the further paths of the file or folder at a path.
     pub(crate) fn of(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let known = self.lock();
         if known.is_empty() {

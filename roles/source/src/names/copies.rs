@@ -1,5 +1,5 @@
-//! The copies of other Sources in a published folder: answers name their Sources, so that a Source recognises its own resources
-//! in a copy of a copy.
+//! Copies of other Sources in a published folder. Responses contain links to these Sources, so that
+//! a Source recognizes its own resources in a copy of a copy.
 
 use crate::names::keys::key_of;
 use abreast_folder::{CopyOf, ErrorKind, Folder};
@@ -9,38 +9,40 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of the links of one answer: web servers in front often read 4 KiB of header fields.
+/// Most bytes of the links in a response. Many reverse proxies accept 4 KiB of header fields in
+/// total.
 const LINKS_BYTES_MAX: usize = 2 << 10;
-/// Copies remembered at most.
+/// Most copies of other Sources in memory.
 const COPIES_MAX: usize = 4_096;
 
-/// The copies that were met in a published folder, by their paths. Cloning shares them.
+/// Copies found in a published folder, by path. Clones share the copies.
 #[derive(Clone, Debug, Default)]
 pub struct Copies(Arc<Mutex<State>>);
 
-/// Device and inode of a folder.
+/// Device and inode number of a folder.
 pub(crate) type Number = (u64, u64);
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the paths of the copies.
+    /// Copies by the path of their folder.
     found: BTreeMap<Vec<u8>, Found>,
-    /// The folders in copies that are copies of this Source.
+    /// Folders in copies that are copies of this Source.
     hidden: HashSet<Vec<u8>>,
-    /// It was reported that not all are named.
+    /// Whether the log already contains the message that links of some copies are omitted.
     is_cut: bool,
 }
 
-/// One copy.
+/// A copy of another Source in the published folder.
 #[derive(Debug)]
 struct Found {
     number: Number,
     others: Vec<Other>,
-    /// The folders in it that are copies of this Source.
+    /// Folders in the copy that are copies of this Source.
     own: Vec<Vec<u8>>,
 }
 
-/// A folder of a copy, the copy's own one first, with an address of its Source that may be named.
+/// A folder of a copy, with an address of its Source that may be published. The folder of the copy
+/// itself comes first.
 #[derive(Debug)]
 struct Other {
     path: Vec<u8>,
@@ -67,17 +69,17 @@ impl Copies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a folder was copied from this Source by the Source of the copy that it is in.
+    /// Whether a folder in a copy is a copy of this Source, made by the Source of the outer copy.
     pub(crate) fn has_own_part(&self, path: &[u8]) -> bool {
         self.lock().hidden.contains(path)
     }
 
-    /// Whether the copy at a path is noted, and is this folder.
+    /// Whether the copy at a path is known and still has this device and inode number.
     pub(crate) fn has(&self, path: &[u8], number: Number) -> bool {
         self.lock().found.get(path).is_some_and(|found| found.number == number)
     }
 
-    /// Notes what a folder is: a published copy with this record, or not a copy.
+    /// Records the result of examining a folder: a published copy with this record, or not a copy.
     pub(crate) fn set(
         &self,
         path: &[u8],
@@ -122,7 +124,7 @@ impl Copies {
         }
     }
 
-    /// Forgets the copies at or beneath a path that are not there any more.
+    /// Removes deleted copies at or below a path from memory.
     pub(crate) fn sweep(&self, folder: &Folder, path: &[u8]) {
         let known: Vec<_> = {
             let state = self.lock();
@@ -143,9 +145,10 @@ impl Copies {
         }
     }
 
-    /// The links of an answer about a set whose resources have addresses below `resources`: where the resources in each copy come
-    /// from. `None` if there is no copy. Addresses that are of this machine or its network only are not named where those of the set
-    /// are of more: they would mean another host there.
+    /// Returns the value of the Link header for a set whose resources have addresses below
+    /// `resources`: the origin of the resources in each copy; `None` if the folder does not contain
+    /// a copy. If `resources` is public, addresses that are valid only on this machine or its
+    /// network are omitted, because they would lead a client to another host.
     pub fn links(&self, resources: &str) -> Option<String> {
         let mut state = self.lock();
         if state.found.is_empty() {
@@ -174,20 +177,21 @@ impl Copies {
     }
 }
 
-/// Whether a path is another one, or in it.
+/// Whether a path is equal to `outer` or below it.
 fn is_beneath(path: &[u8], outer: &[u8]) -> bool {
     let rest = path.strip_prefix(outer);
     outer.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// The path of each copy, its address below `resources`, and an address of its Source.
+/// Iterates over copies: path, address below `resources`, and an address of the Source.
 fn announced<'s>(
     state: &'s State,
     resources: &'s str,
 ) -> impl Iterator<Item = (&'s [u8], String, String)> {
     let reach = Reach::of(resources);
     let mut folder: (&[u8], Vec<&str>) = Default::default();
-    // The document that was found is a better name of a Source than the address that led to it.
+    // The URL of the document that was found identifies a Source better than a URL that redirected
+    // to the document.
     let of_copy = |found: &'s Found| {
         let others = &found.others;
         let has_document = others.get(1).is_some_and(|other| other.path == others[0].path);
@@ -230,7 +234,7 @@ mod tests {
                         <http://c/>; rel=\"via\"; anchor=\"http://h/set/r/b%20c/c%20d/\"";
         assert_eq!(links(), expected);
         assert!(copies.has_own_part(b"b c/h/h") && !copies.has_own_part(b"b c/h"));
-        // An address that only redirects is another name.
+        // An address that only redirects also identifies the Source.
         set(&copies, b"b c", "http://a/\nhttp://b/list.xml\n");
         assert_eq!((links().matches("rel=").count(), copies.has_own_part(b"b c/h/h")), (2, false));
         copies.set(b"b c", None, |_| false);
@@ -281,7 +285,7 @@ mod tests {
         let expected = "<http://b/>; rel=\"via\"; anchor=\"http://x/b/\", \
                         <http://c/>; rel=\"via\"; anchor=\"http://x/b/\"";
         assert_eq!(links, expected);
-        // The rule for folders hides it.
+        // The rule for folders hides the copy.
         assert!(!copies.has_own_part(b"b") && !copies.has_own_part(b"b/"));
         set(&copies, b"", "http://b/\nhttp://b/\npart http://h/ \npart http://h/ y\n");
         assert!(!copies.has_own_part(b"") && copies.has_own_part(b"y"));

@@ -1,12 +1,12 @@
-//! Fingerprints: a changed file is detected without reading it.
+//! Fingerprints, which detect a changed file without reading its content.
 
 use abreast_folder::{ErrorKind, Stat};
 
-/// See [`fingerprint_of`].
+/// Digest of file metadata; see [`fingerprint_of`].
 pub(crate) type Fingerprint = [u8; 32];
 
-/// Detects a changed file without reading it: size, times and inode. ctime changes even when a
-/// program restores mtime.
+/// Computes a digest of size, times and inode of a file. ctime is included because it changes even
+/// if a program restores mtime.
 pub(crate) fn fingerprint_of(stat: &Stat) -> Fingerprint {
     let mut out = [0; 32];
     out[0..8].copy_from_slice(&stat.size.to_le_bytes());
@@ -16,7 +16,7 @@ pub(crate) fn fingerprint_of(stat: &Stat) -> Fingerprint {
     out
 }
 
-/// Whether nothing to publish is there: no file, or none that is published.
+/// Whether an error means that the path does not have a file to publish.
 pub(crate) const fn is_gone(kind: ErrorKind) -> bool {
     matches!(
         kind,

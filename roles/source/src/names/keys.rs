@@ -1,9 +1,9 @@
-//! Names and paths that are published, and the keys of resources made from them.
+//! Rules for published names and paths, and the conversion between paths and keys.
 
-/// Whether a file or folder of this name is published.
+/// Whether files and folders with this name are published.
 ///
-/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files
-/// that editors leave: names ending with `~`, and `#name#`.
+/// Names that start with `.` are not published (hidden files, `.git`, the store `.abreast`), nor
+/// are temporary files of editors: names that end in `~`, and `#name#`.
 ///
 /// # Examples
 /// ```
@@ -20,27 +20,27 @@ pub fn is_published_name(name: &[u8]) -> bool {
     !(name.is_empty() || hidden || backup || autosave)
 }
 
-/// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
+/// Longest published relative path, in bytes; in most cases the URI is then shorter than 8 KiB.
 pub(crate) const MAX_PATH: usize = 3_500;
-/// Longest key that the log accepts.
+/// Longest key that the log accepts, in bytes.
 pub(crate) const MAX_KEY: usize = 8_000;
 
-/// The reason why a relative path is too long to be published, if it is.
+/// Returns the reason why a relative path is too long to be published; `None` if it is not.
 pub(crate) fn too_long(path: &[u8]) -> Option<String> {
     if path.len() > MAX_PATH {
         return Some(format!("its path is longer than {MAX_PATH} bytes"));
     }
-    // An encoded byte takes three.
+    // Encoding expands a byte to three bytes at most.
     let long = path.len() > MAX_KEY / 3 && key_of(path).len() > MAX_KEY;
     long.then(|| format!("its URI is longer than {MAX_KEY} bytes"))
 }
 
-/// Whether this relative path may be published: all its names are, and none is empty.
+/// Whether a relative path may be published: each name is published and not empty.
 pub(crate) fn is_published_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_published_name)
 }
 
-/// The key of a relative path: each name encoded as one segment.
+/// Encodes a relative path as a key, with each name as a segment.
 pub(crate) fn key_of(path: &[u8]) -> String {
     let mut key = String::with_capacity(path.len() + 8);
     for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
@@ -52,7 +52,7 @@ pub(crate) fn key_of(path: &[u8]) -> String {
     key
 }
 
-/// The relative path of a key that is one of the set's own.
+/// Decodes the key of a file to its relative path.
 pub(crate) fn path_of(key: &str) -> Vec<u8> {
     let names: Vec<_> = key
         .split('/')

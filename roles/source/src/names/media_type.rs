@@ -1,7 +1,7 @@
-//! Media types by the names of files.
+//! Media types of files, derived from file names.
 
-/// The media type of a file by the extension of its name; `application/octet-stream` for an unknown
-/// extension.
+/// Returns the media type for the extension of a file name; `application/octet-stream` if the
+/// extension is unknown.
 ///
 /// # Examples
 /// ```
@@ -15,14 +15,14 @@ pub fn media_type_of(name: &[u8]) -> &'static str {
     let extension =
         name.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);
     match extension {
-        // Types of the field that general tables lack.
+        // Types that libraries and archives use, and that general tables lack.
         b"ttl" => "text/turtle",
         b"nt" => "application/n-triples",
         b"nq" => "application/n-quads",
         b"trig" => "application/trig",
         b"jsonld" => "application/ld+json",
         b"rdf" | b"owl" => "application/rdf+xml",
-        // The most frequent ones, found at once.
+        // Frequent types, before the search in the general table.
         b"xml" => "application/xml",
         b"json" => "application/json",
         b"html" => "text/html",

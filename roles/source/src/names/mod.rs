@@ -1,4 +1,4 @@
-//! The names of a set's resources: keys, paths and URIs, and what of a folder is published.
+//! Names of a set's resources: keys, paths and URIs, and the rules for published paths.
 
 pub(crate) mod aliases;
 pub(crate) mod copies;

@@ -4,54 +4,55 @@ use super::keys::{key_of, path_of};
 
 /// The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
 ///
-/// Of a set of files, the key of a resource is its path with each name encoded; in such a key a
-/// colon is encoded, too. Any other resource has its absolute URI as its key.
+/// In a set of files, the key of a resource is its relative path, with each name percent-encoded,
+/// including colons. The key of any other resource is its absolute URI.
 ///
-/// Of a set of entities, the key is the IRI of the entity. Documents name the address at which its
-/// description is served.
+/// In a set of entities, the key is the IRI of the entity. Documents contain the address at which
+/// the Source serves the description of the entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
     resources: String,
-    /// Of a set of entities.
+    /// Rules for the addresses of entities; `None` in a set of files.
     entities: Option<EntityPaths>,
 }
 
-/// How the addresses of entities are made.
+/// Rules that convert the IRIs of entities to addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EntityPaths {
-    /// The beginning of IRIs that is left out; empty for none.
+    /// Prefix of IRIs that addresses omit; may be empty.
     namespace: String,
-    /// The end of each address: that of a file's name in a static site, empty on a server.
+    /// Suffix of each address: the file extension in a static site, empty on a server.
     suffix: &'static str,
 }
 
-/// What the names of files with descriptions end with.
+/// Extension of the files that contain descriptions.
 const FILE_SUFFIX: &str = ".nt";
 
-/// Begins the path of an entity outside the namespace.
+/// First segment in the path of an entity outside the namespace.
 const OUTSIDE: &str = "!iri";
-/// Begins the rest of a segment that is too long for a file's name. A `!` before an escaped segment
-/// is followed by nothing, `.`, `..` or another one.
+/// Prefix of each later part of a segment that is too long for a file name. After the `!` of an
+/// escaped segment comes the end, `.`, `..` or another `!`, so the two cannot be confused.
 const CONTINUED: &str = "!-";
-/// Bytes of a segment in one file's name; the rest of 255 is for what is added.
+/// Most bytes of a segment in one file name. File systems allow 255 bytes; the difference is for
+/// prefix and extension.
 const MAX_PIECE: usize = 250;
 
 impl Naming {
-    /// With URIs of the set's resources that begin so, ending in `/`.
+    /// Creates the names of a set whose resources have URIs with this prefix, which ends in `/`.
     #[must_use]
     pub fn new(resources: impl Into<String>) -> Self {
         Self { resources: resources.into(), entities: None }
     }
 
-    /// Of entities whose IRIs begin with this namespace, or with none in particular.
+    /// Changes the set to entities whose IRIs start with this namespace, which may be empty.
     #[must_use]
     pub fn of_entities(self, namespace: impl Into<String>) -> Self {
         let entities = EntityPaths { namespace: namespace.into(), suffix: "" };
         Self { entities: Some(entities), ..self }
     }
 
-    /// Of descriptions that are files of a static site: their addresses end in `.nt`, so that a
-    /// web server knows their type, and `a` and `a/b` can both be there.
+    /// Changes the addresses of descriptions to files of a static site. The addresses end in `.nt`,
+    /// so that a web server can derive the media type, and both `a` and `a/b` can exist.
     #[must_use]
     pub(crate) fn in_files(mut self) -> Self {
         if let Some(entities) = &mut self.entities {
@@ -60,22 +61,22 @@ impl Naming {
         self
     }
 
-    /// The common beginning of the URIs of the set's own resources.
+    /// Prefix of the URIs of all resources that are served by the set.
     pub fn resources(&self) -> &str {
         &self.resources
     }
 
-    /// Whether the resources are entities.
+    /// Whether the resources are entities, rather than files.
     pub fn names_entities(&self) -> bool {
         self.entities.is_some()
     }
 
-    /// Whether this is the key of a file of the set, and not a URI.
+    /// Whether this is the key of a file in the set, rather than a URI.
     pub fn is_own(key: &str) -> bool {
         !key.contains(':')
     }
 
-    /// The relative path of a key; `None` for a URI.
+    /// Decodes a key to the relative path of the file; `None` if the key is a URI.
     ///
     /// # Examples
     /// ```
@@ -88,7 +89,7 @@ impl Naming {
         Self::is_own(key).then(|| path_of(key))
     }
 
-    /// The key of a relative path, with each name encoded as one segment.
+    /// Encodes a relative path as a key, with each name as a segment.
     ///
     /// # Examples
     /// ```
@@ -100,7 +101,7 @@ impl Naming {
         key_of(path)
     }
 
-    /// The URI of the resource with a key.
+    /// Returns the URI of the resource with this key.
     ///
     /// # Examples
     /// ```
@@ -117,7 +118,7 @@ impl Naming {
         uri
     }
 
-    /// Replaces `out` with the URI of a key.
+    /// Replaces the content of `out` with the URI of a key.
     pub(crate) fn write_uri(&self, key: &str, out: &mut String) {
         out.clear();
         match &self.entities {
@@ -133,7 +134,7 @@ impl Naming {
         }
     }
 
-    /// The URI of a key, without the common beginning where it has that.
+    /// Returns the URI of a key, without the prefix [`Self::resources`] if the URI starts with it.
     ///
     /// # Examples
     /// ```
@@ -154,7 +155,8 @@ impl Naming {
         path
     }
 
-    /// The key of the resource at a path below those of the set; `None` where none can be.
+    /// Returns the key of the resource at a path below [`Self::resources`]; `None` if a resource
+    /// cannot have this path.
     ///
     /// # Examples
     /// ```
@@ -172,16 +174,16 @@ impl Naming {
         let key = entities.read(path)?;
         let mut canonical = String::new();
         entities.write(&key, &mut canonical);
-        // One spelling for each entity; percent signs may be written in another way.
+        // Percent signs can be encoded in two ways; only one path is accepted for each entity.
         (path_of(&canonical) == path_of(path)).then_some(key)
     }
 }
 
 impl EntityPaths {
-    /// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`.
-    /// Segments that a path may not have everywhere (none, `.`, `..`) follow a `!`; those that a
-    /// file's name could be as well are followed by one; those too long for a file's name continue
-    /// in folders.
+    /// Appends the path of an entity: the IRI without the namespace, or `!iri` and the whole IRI.
+    /// Segments that some paths cannot contain (empty, `.`, `..`) get the prefix `!`. Segments that
+    /// could also be the name of a file get the suffix `!`. Segments that are too long for a file
+    /// name are divided into nested folders.
     fn write(&self, iri: &str, out: &mut String) {
         let rest = match iri.strip_prefix(&self.namespace) {
             Some(rest) if !self.namespace.is_empty() && !rest.is_empty() => rest,
@@ -209,7 +211,7 @@ impl EntityPaths {
         out.push_str(self.suffix);
     }
 
-    /// A segment in parts that a file's name has room for, and whether each is the first.
+    /// Divides a segment into parts that fit in a file name. The flag is true for the first part.
     fn pieces<'a>(&self, segment: &'a str) -> impl Iterator<Item = (bool, &'a str)> {
         let max = if self.suffix.is_empty() { usize::MAX } else { MAX_PIECE };
         let mut rest = Some(segment);
@@ -226,7 +228,7 @@ impl EntityPaths {
         })
     }
 
-    /// The IRI of the entity with this path.
+    /// Returns the IRI of the entity with this path.
     fn read(&self, path: &str) -> Option<String> {
         let path = path.strip_suffix(self.suffix)?;
         let outside = path.strip_prefix(OUTSIDE).and_then(|rest| rest.strip_prefix('/'));
@@ -253,7 +255,7 @@ impl EntityPaths {
         Some(iri)
     }
 
-    /// Whether the name of a folder could be that of a file with a description.
+    /// Whether the name of a folder could also be the name of a file with a description.
     fn is_file_name(&self, segment: &str) -> bool {
         !self.suffix.is_empty() && segment.trim_end_matches('!').ends_with(self.suffix)
     }

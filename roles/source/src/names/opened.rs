@@ -1,4 +1,4 @@
-//! Opens a folder to be published: what is private, or left out by the rules of the set, is hidden.
+//! Opens a folder for publishing. Private folders and files excluded by the filter are hidden.
 
 use super::keys::{is_published_name, is_published_path};
 use super::media_type::media_type_of;
@@ -8,12 +8,12 @@ use abreast_folder::{Folder, Kind, Selection};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a folder to be published, symbolic links followed or not. A link is followed if it is
-/// relative, and leads to something beneath the folder that would be published itself. What the
-/// filter leaves out is neither listed nor opened, nor what is private.
+/// Opens a folder for publishing, optionally following symbolic links. A link is followed if it is
+/// relative and its target is a published path in the same folder. Private folders, and files that
+/// the filter excludes, are neither listed nor opened.
 ///
 /// # Errors
-/// It cannot be opened; or the system cannot ensure that no link leads outside.
+/// The folder cannot be opened, or the system cannot ensure that links do not leave the folder.
 pub fn open_folder(
     path: &Path,
     follow_links: bool,
@@ -28,7 +28,7 @@ pub fn open_folder(
     let filter = Arc::clone(filter);
     Ok(folder.selecting(Selection::new(move |path, kind| match kind {
         Kind::Folder => !filter.leaves_out_folder(path),
-        // Hidden names are not subject to rules: links of files are in such.
+        // The filter does not apply to hidden names: a hidden folder contains the links of files.
         _ => !is_published_path(path) || takes(&filter, path),
     })))
 }
@@ -38,10 +38,10 @@ fn takes(filter: &Filter, path: &[u8]) -> bool {
     matches!(filter.decide(&Subject { path, media_type, ..Subject::default() }), Decision::Taken(_))
 }
 
-/// Checks that a filter can choose what is published.
+/// Checks that a filter can be applied to files.
 ///
 /// # Errors
-/// A rule is about URIs, and files are selected by their paths.
+/// A rule is about URIs, but files are selected by path.
 pub fn check_filter(filter: &Filter) -> Result<(), String> {
     if filter.needs_uris() {
         return Err(

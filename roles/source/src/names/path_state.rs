@@ -3,21 +3,22 @@
 
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 
-/// The state of one path.
+/// Result of inspecting a path in the published folder.
 pub(crate) enum PathState {
-    /// A regular file, in this folder.
+    /// A regular file, with the folder that contains the file.
     File(Dir),
-    /// A folder.
+    /// A folder; its entries are not read.
     Folder,
-    /// A regular file that the rules of the set leave out.
+    /// A regular file that the filter of the set excludes.
     LeftOut,
-    /// Nothing that could be published.
+    /// The path does not exist, or is of a kind that is never published.
     Nothing,
-    /// The path cannot be read now, with the reason.
+    /// A transient failure to read the path, with its cause.
     Unreadable(abreast_folder::Error),
 }
 
-/// Inspects a relative path, through symbolic links only if the folder follows them.
+/// Inspects a relative path. Symbolic links are followed only if the folder is opened with that
+/// option.
 pub(crate) fn inspect(folder: &Folder, path: &[u8]) -> PathState {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),

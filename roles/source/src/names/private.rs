@@ -1,7 +1,8 @@
-//! Folders in a published folder that are never published: stores, backups, states of copies, and copies of
-//! this Source itself, which would feed themselves.
+//! Folders in a published folder that are never published: stores, backups, state folders of
+//! copies, and copies of this Source, which would otherwise publish its own resources again.
 //!
-//! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
+//! Such a folder is recognized by its content. The folder of a copy is published unless it is a
+//! copy of this Source.
 
 use crate::names::copies::{Copies, Number};
 use abreast_folder::{CopyOf, Dir, ErrorKind, Folder, Hiding, Kind, Stat};
@@ -13,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Databases of a Source, a hub and a copy.
+/// Names of the databases of a Source, a hub and a copy, with a description for messages.
 const DATABASES: [(&str, &str); 3] =
     [("source.db", "a store"), ("hub.db", "a store"), ("mirror.db", "the state of a copy")];
-/// Other names that only our folders have.
+/// Further names that only folders of this program have.
 const NAMES: [(&str, &str); 2] = [
     (".abreast-backup", "where a copy keeps replaced files"),
     (".abreast-restoring", "a store that is being restored"),
 ];
-/// The state folder of a copy, and the file in it that names the copy's Source.
+/// The state folder of a copy, and the file with the addresses of the copied Source.
 const STATE: &[u8] = b".abreast";
 const COPY_OF: &[u8] = b".abreast/copy-of";
-/// One of these names is in every private folder.
+/// Names of entries, at least one of which is in every private folder.
 const MARKS: [&str; 9] = [
     DATABASES[0].0,
     DATABASES[1].0,
@@ -36,38 +37,39 @@ const MARKS: [&str; 9] = [
     "backup.lock",
     ".abreast",
 ];
-/// The first table of each database of ours, found in the begin of the file.
+/// First table of each database, whose name is near the start of the file.
 const FIRST_TABLE: &[u8] = b"schema_version";
 const DATABASE_BYTES_READ: u64 = 64 << 10;
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// Folders remembered at most, in two generations.
+/// Most examined folders in memory, in two generations.
 const REMEMBERED_MAX: usize = 16_384;
 pub(crate) const OWN_COPY: &str = "a copy of this Source itself";
-/// A folder that changed less long ago than this is examined again: its time may not show a second change.
+/// A folder that changed more recently is examined again, because a second change may not alter its
+/// modification time.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// What is never published of a folder: see [`Private::reason`].
+/// Rules for folders that are never published: see [`Private::reason`].
 #[derive(Clone, Debug, Default)]
 pub struct Private {
-    /// The addresses of this Source.
+    /// Addresses of this Source; a copy of one of these addresses is private.
     own: Arc<[String]>,
-    /// The copies in a folder that was opened with these rules.
+    /// Copies found in the folders that were opened with these rules.
     copies: Copies,
 }
 
 impl Private {
-    /// For a set of a Source with these base URLs.
+    /// Creates the rules for a Source with these base URLs.
     pub fn new(own: impl IntoIterator<Item = String>) -> Self {
         let own = own.into_iter().map(|url| with_slash(&url)).collect();
         Self { own, copies: Copies::default() }
     }
 
-    /// The copies that were met in the published folder.
+    /// Returns the copies found in the published folder.
     pub fn copies(&self) -> &Copies {
         &self.copies
     }
 
-    /// What a folder is that is never published in another one; `None` for any other folder.
+    /// Returns a description of a folder that must not be published; `None` for any other folder.
     pub fn reason(&self, folder: &Path) -> Option<&'static str> {
         Folder::open(folder).ok().and_then(|folder| self.reason_of(&folder.root()))
     }
@@ -83,13 +85,13 @@ impl Private {
         sources.any(|source| self.has(source))
     }
 
-    /// Whether this is an address of the Source.
+    /// Whether a URL is an address of this Source.
     fn has(&self, url: &str) -> bool {
         let url = with_slash(url);
         self.own.iter().any(|own| url.starts_with(own.as_str()))
     }
 
-    /// The folders in a copy that its Source copied from this one.
+    /// Returns the folders in a copy that are copies of this Source.
     pub(crate) fn own_parts(&self, folder: &Path) -> Vec<PathBuf> {
         let copy = Folder::open(folder).ok().and_then(|folder| copy_in(&folder.root()));
         let parts = copy.into_iter().flat_map(|copy| copy.parts);
@@ -97,7 +99,7 @@ impl Private {
         own.map(|(path, _)| folder.join(OsStr::from_bytes(&path))).collect()
     }
 
-    /// The rule for what is in a published folder with this path.
+    /// Returns the rule that hides private folders below this path of a published folder.
     pub(crate) fn hiding(&self, root: &Path) -> Hiding {
         let (private, root) = (self.clone(), root.to_owned());
         let folders = Folders { private, root, known: Mutex::default() };
@@ -105,17 +107,18 @@ impl Private {
     }
 }
 
-/// The record of a copy.
+/// Reads the record of a copy in its state folder.
 fn copy_in(dir: &Dir) -> Option<CopyOf> {
     CopyOf::read(dir, COPY_OF).ok()
 }
 
-/// Whether a folder that has this name, in any case, may be private: one without such a name is not.
+/// Whether a folder that contains this name, in any case, can be private. A folder without such a
+/// name is not private.
 pub(crate) fn is_mark(name: &[u8]) -> bool {
     MARKS.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// What kind of store a folder is, or state of a copy; `None` for any other folder.
+/// Returns the kind of store or copy state in a folder; `None` for any other folder.
 pub fn store_in(folder: &Path) -> Option<&'static str> {
     Folder::open(folder).ok().and_then(|folder| store_of(&folder.root()))
 }
@@ -133,8 +136,9 @@ fn store_of(dir: &Dir) -> Option<&'static str> {
     database.or_else(named).map(|(_, what)| what).or_else(contents).or_else(states).or_else(backups)
 }
 
-/// Whether a folder has the lock of backups, and one of them: complete, or being made. A link counts if it is named as a
-/// backup: it may lead to one anywhere.
+/// Whether a folder contains the lock of backups and at least one backup, complete or incomplete. A
+/// symbolic link with the name of a backup counts, because its target can be a backup outside the
+/// folder.
 fn has_backups(dir: &Dir) -> bool {
     let is_backup = |name: &[u8]| {
         name.starts_with(b"making-")
@@ -157,7 +161,8 @@ fn is_backup_name(name: &[u8]) -> bool {
     name.len() == FORM.len() && name.iter().zip(FORM).all(is_of)
 }
 
-/// Whether there is a file of this name, or a link, which may lead to one anywhere.
+/// Whether a regular file or symbolic link has this name; a link can lead to a file outside the
+/// folder.
 fn has_file(dir: &Dir, name: &str) -> bool {
     dir.stat(name.as_bytes()).is_ok_and(|stat| matches!(stat.kind, Kind::File | Kind::Symlink))
 }
@@ -166,7 +171,7 @@ fn is_database(dir: &Dir, name: &str) -> bool {
     if !has_file(dir, name) {
         return false;
     }
-    // A new one has its tables, or its locks, beside it.
+    // A new database has its tables, or its locks, in separate files.
     if has_file(dir, &format!("{name}-wal"))
         || has_file(dir, &format!("{name}.lock"))
         || has_file(dir, "source.lock")
@@ -174,7 +179,7 @@ fn is_database(dir: &Dir, name: &str) -> bool {
         return true;
     }
     match dir.read_begin(name.as_bytes(), DATABASE_BYTES_READ) {
-        // Only its owner may read it: not what somebody publishes.
+        // Users do not publish a file that only its owner can read.
         Err(error) => error.kind() == ErrorKind::Denied,
         Ok(begin) => {
             begin.starts_with(SQLITE) && memchr::memmem::find(&begin, FIRST_TABLE).is_some()
@@ -186,36 +191,37 @@ fn with_slash(url: &str) -> String {
     format!("{}/", url.trim_end_matches('/'))
 }
 
-/// A folder and its state folder at one time: another state than this may be another answer.
+/// Modification times of a folder and its state folder. The folder is examined again if a time
+/// differs.
 type Stamp = [Option<(i64, i64)>; 2];
 
 const fn stamp_of(facts: &Stat) -> (i64, i64) {
     (facts.mtime_ns, facts.ctime_ns)
 }
 
-/// The folders of a published one, as they were examined last.
+/// Results of the last examination of each folder below a published folder.
 struct Folders {
     private: Private,
     root: PathBuf,
     known: Mutex<Known>,
 }
 
-/// What a folder is.
+/// Result of examining a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Private,
-    /// A copy that is published.
+    /// A copy of another Source, which is published.
     Copy,
     Other,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Those asked about most recently, and those before: the older generation is dropped when the
-    /// younger one is full.
+    /// The most recently examined folders, and the generation before. When the younger generation
+    /// is full, the older one is dropped.
     young: HashMap<Number, (Stamp, Answer)>,
     old: HashMap<Number, (Stamp, Answer)>,
-    /// Hidden folders that the log has.
+    /// Hidden folders for which the log already contains a message.
     reported: HashSet<Number>,
 }
 
@@ -251,7 +257,7 @@ impl Folders {
             return false;
         }
         let Ok(own) = dir.own_stat() else { return false };
-        // The root is what is published, also where it is a copy.
+        // The published folder itself is always published, even if it is a copy.
         let is_root = path.is_empty();
         let state = dir.stat(STATE).ok();
         let (number, stamp) =
@@ -260,7 +266,7 @@ impl Folders {
         let known = lock().get(number);
         match known.filter(|(known, _)| *known == stamp) {
             Some((_, Answer::Private)) => return true,
-            // Not where a folder around it was renamed.
+            // After an outer folder was renamed, the copy has another path and is examined again.
             Some((_, Answer::Copy)) if self.private.copies.has(path, number) => return false,
             Some((_, Answer::Other)) => {
                 self.private.copies.set(path, None, |_| false);
@@ -326,7 +332,7 @@ mod tests {
             ("hub.db", &database, true),
             ("mirror.db", &database, true),
             (".abreast-backup", b"", true),
-            // Of somebody else.
+            // Files of other programs with the same name.
             ("source.db", b"", false),
             ("backup.lock", b"", false),
             ("sets.lock", b"", false),
@@ -400,7 +406,7 @@ mod tests {
             write(place.path(), "copy/.abreast/copy-of", text.as_bytes());
             let folder = opened(place.path(), &private);
             assert_eq!(!folder.selects(b"copy/a", Kind::File), is_private, "{text}");
-            // Of the published folder itself it does not matter.
+            // A copy is published if it is the published folder itself.
             let folder = opened(&place.path().join("copy"), &private);
             assert!(folder.selects(b"a", Kind::File));
         }
@@ -415,7 +421,7 @@ mod tests {
         for (path, part) in [("o/1/copy", "x"), ("o/2/copy", "y")] {
             write(place.path(), &format!("{path}/.abreast/copy-of"), record(part).as_bytes());
         }
-        // What changed just now is examined each time.
+        // Recently changed folders are examined each time.
         std::thread::sleep(RECENT + Duration::from_millis(200));
         let private = Private::new(["http://h/".to_owned()]);
         let folder = opened(place.path(), &private);
@@ -437,12 +443,12 @@ mod tests {
         }
         rename("o", "q");
         assert_eq!(hidden(), ["q/1/copy/x", "q/2/copy/y"]);
-        // Two folders change places.
+        // Two folders exchange their places.
         rename("q/1", "q/3");
         rename("q/2", "q/1");
         rename("q/3", "q/2");
         assert_eq!(hidden(), ["q/1/copy/y", "q/2/copy/x"]);
-        // It was forgotten meanwhile.
+        // The copy was removed from memory meanwhile.
         rename("q", "o");
         private.copies().sweep(&folder, b"");
         rename("o", "q");
@@ -468,7 +474,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = opened(place.path(), &Private::default());
         let (mut dir, mut path) = (folder.root(), Vec::new());
-        // The system reports no path of more than 4,096 bytes (nor any without `/proc`).
+        // The system does not report paths of more than 4,096 bytes, nor any path without `/proc`.
         for _ in 0..18 {
             let name = [b'a'; 250];
             dir.create_dir(&name).unwrap();

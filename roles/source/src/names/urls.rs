@@ -2,7 +2,7 @@
 
 use super::naming::Naming;
 
-/// URLs of the Source as a whole.
+/// URLs of a Source, from which the URLs of each set are derived.
 ///
 /// # Examples
 /// ```
@@ -18,22 +18,23 @@ pub struct SourceUrls {
 }
 
 impl SourceUrls {
-    /// URLs below a public base such as `https://example.org/`; a final `/` is added.
+    /// Creates the URLs below a public base such as `https://example.org/`; appends a missing final
+    /// `/`.
     pub fn new(base: &str) -> Self {
         Self { base: format!("{}/", base.trim_end_matches('/')) }
     }
 
-    /// The base, ending in `/`.
+    /// Public base URL of the Source, ending in `/`.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The path below the base of a URL that begins with it.
+    /// Returns the path of a URL of this Source, without the base.
     pub(crate) fn path_of(&self, url: &str) -> String {
         url.strip_prefix(&self.base).unwrap_or(url).to_owned()
     }
 
-    /// The URLs of the set with this name in URLs.
+    /// Returns the URLs of a set. `slug` is the name of the set in URLs.
     pub fn set(&self, slug: &str) -> SetUrls {
         SetUrls {
             base: format!("{}{slug}/", self.base),
@@ -44,20 +45,21 @@ impl SourceUrls {
     }
 }
 
-/// The URLs of one set and its resources.
+/// URLs of the documents and the resources of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUrls {
     base: String,
-    /// The base of resources, if not below that of documents.
+    /// Base URL of the resources, if it differs from the base of the documents.
     resources: Option<String>,
-    /// The namespace of the entities that are the resources.
+    /// Namespace of the entities; `None` in a set of files.
     entities: Option<String>,
-    /// Whether everything is a file of a static site.
+    /// Whether all documents and resources are files of a static site.
     in_files: bool,
 }
 
 impl SetUrls {
-    /// The same documents, of resources that another server answers for; a final `/` is added.
+    /// Changes the base URL of the resources, which another server serves; appends a missing final
+    /// `/`.
     ///
     /// # Examples
     /// ```
@@ -75,7 +77,7 @@ impl SetUrls {
         Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
     }
 
-    /// The same documents, of entities: their addresses leave out the namespace, which may be empty.
+    /// Changes the resources to entities. Their addresses omit the namespace, which may be empty.
     ///
     /// # Examples
     /// ```
@@ -93,29 +95,29 @@ impl SetUrls {
         Self { entities: Some(namespace.to_owned()), ..self }
     }
 
-    /// The same, in a static site: what has the address of a folder on a server, or is chosen there
-    /// by a query, is a file.
+    /// Changes the URLs to files of a static site, for documents that a server would serve at the
+    /// address of a folder or select by a query.
     #[must_use]
     pub fn in_files(self) -> Self {
         Self { in_files: true, ..self }
     }
 
-    /// Whether everything is a file of a static site.
+    /// Whether all documents and resources are files of a static site.
     pub(crate) fn are_in_files(&self) -> bool {
         self.in_files
     }
 
-    /// The common prefix of its documents' URLs, ending in `/`.
+    /// Prefix of the URLs of all documents of the set, ending in `/`.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The base of the URIs of the set's own resources, ending in `/`.
+    /// Prefix of the URIs of resources that are served by the set, ending in `/`.
     pub fn resources(&self) -> String {
         self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
     }
 
-    /// The names of the set's resources, with the base and the namespace of these URLs.
+    /// Returns the naming of resources, with the base and the namespace of these URLs.
     pub fn naming(&self) -> Naming {
         let naming = Naming::new(self.resources());
         match &self.entities {

@@ -1,5 +1,5 @@
-//! The topic of a set's changes: its next notification is a range of the log, as long as a
-//! notification may be.
+//! The topic of a set's changes. A notification contains a range of the log, up to the limits of
+//! its length.
 
 use super::NotifyOptions;
 use super::due::Due;
@@ -12,14 +12,14 @@ use abreast_core::{
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Bytes of an entry besides its URI and links, about.
+/// Approximate length of an entry in bytes, without its URI and links.
 const ENTRY_BYTES: usize = 400;
-/// The pause after a single notification is this part of the longest one: one of so many.
+/// Ratio of the longest pause to the pause after a single notification.
 const FIRST_PAUSE: u32 = 10;
-/// Bytes of a link besides its target and parameters, about.
+/// Approximate length of a link in bytes, without its target and parameters.
 const LINK_BYTES: usize = 60;
 
-/// The topic of one set's changes.
+/// The topic of the changes of a set.
 #[derive(Debug)]
 pub(super) struct ChangeTopic {
     pub(super) set: SetId,
@@ -27,26 +27,27 @@ pub(super) struct ChangeTopic {
     pub(super) topic: TopicId,
     links: String,
     media_type: &'static str,
-    /// Notified up to here.
+    /// Position of the last notified change in the set's log.
     pub(super) notified: Position,
     pub(super) due: Due,
-    /// When the last notification was recorded, and the pause after it.
+    /// Time of the last notification, and the pause after it.
     last: Option<(Instant, Duration)>,
-    /// After a failure it is unknown whether the last notification was recorded.
+    /// Whether a failure occurred and it is unknown if the last notification was recorded.
     uncertain: bool,
 }
 
-/// A notification to be recorded.
+/// A range of the log that a notification must contain.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) after: Position,
     pub(super) last: Position,
-    /// There are more changes than fit into one.
+    /// Whether the notification reaches a limit, so that further changes follow in another
+    /// notification.
     pub(super) full: bool,
 }
 
 impl ChangeTopic {
-    /// Continues where the topic ends, or where a new one begins.
+    /// Restores the position from the last notification; a new topic starts at the end of the log.
     pub(super) fn resume(
         log: &dyn ChangeLog,
         topics: &dyn TopicLog,
@@ -71,13 +72,13 @@ impl ChangeTopic {
         })
     }
 
-    /// Whether there are changes to notify. Reads the log's head.
+    /// Whether the topic has changes to notify, according to the head of the log.
     pub(super) fn waiting(&self, log: &dyn ChangeLog) -> bool {
         let is_behind = |head: Head| !head.importing && head.position != self.notified;
         self.uncertain || log.head(self.set).is_ok_and(is_behind)
     }
 
-    /// The next range to notify; `None` when there is none.
+    /// Returns the next range to notify; `None` if all changes are notified.
     pub(super) fn next(
         &mut self,
         log: &dyn ChangeLog,
@@ -85,13 +86,13 @@ impl ChangeTopic {
         options: &NotifyOptions,
     ) -> Result<Option<Range>, LogError> {
         if self.uncertain {
-            // An empty topic stays where it began.
+            // An empty topic remains at its start.
             self.notified = last_notified(topics, self.topic)?.unwrap_or(self.notified);
             self.uncertain = false;
         }
         let head = log.head(self.set)?;
         if head.importing {
-            // Nothing can be read of the set before its first state is complete.
+            // Clients cannot read the set until its base is complete.
             return Ok(None);
         }
         let head = head.position;
@@ -109,7 +110,7 @@ impl ChangeTopic {
         let (mut last, mut full, mut entries, mut bytes) = (None, false, 0, 0);
         log.read(self.set, self.notified, &mut |record| {
             bytes += length(record);
-            // One is notified however long it is.
+            // The first change is notified even if it exceeds the limit.
             full = entries == options.most.max(1) || (bytes > options.bytes && entries > 0);
             if full {
                 return ControlFlow::Break(());
@@ -119,7 +120,7 @@ impl ChangeTopic {
             ControlFlow::Continue(())
         })?;
         if last.is_none() {
-            // A log that was recreated, without a change since.
+            // The log was recreated, and has no changes yet.
             self.notified = head;
         }
         Ok(last.map(|last| Range { after: self.notified, last, full }))
@@ -133,17 +134,17 @@ impl ChangeTopic {
         }
     }
 
-    /// A range was recorded.
+    /// Updates the position after a range was recorded, and starts the pause.
     pub(super) fn recorded(&mut self, range: &Range, options: &NotifyOptions) {
         self.notified = range.last;
-        // What does not fit into one notification follows without a pause, so that it ends.
+        // The rest of the changes follows without a pause, so that the queue becomes empty.
         let pause =
             if range.full { Duration::ZERO } else { self.pause(Instant::now(), options.debounce) };
         self.due.done(pause);
     }
 
-    /// The pause before the next notification: short after a single one, twice as long after each
-    /// that follows soon.
+    /// Computes the pause before the next notification. The pause is short after a single
+    /// notification, and doubles after each notification that follows soon.
     fn pause(&mut self, now: Instant, longest: Duration) -> Duration {
         let pause = match self.last {
             Some((last, pause)) if now.duration_since(last) < 2 * longest => {
@@ -155,14 +156,15 @@ impl ChangeTopic {
         pause
     }
 
-    /// A range was perhaps not recorded: the end of the topic's log decides.
+    /// Handles an error after which the range may be recorded. The next attempt reads the end of
+    /// the topic's log.
     pub(super) fn failed(&mut self) {
         self.uncertain = true;
         self.due.failed();
     }
 }
 
-/// The last position that the topic has notified; `None` when it is empty.
+/// Returns the last position in the topic's log; `None` if the topic is empty.
 fn last_notified(topics: &dyn TopicLog, topic: TopicId) -> Result<Option<Position>, LogError> {
     Ok(match topics.last(topic)?.map(|last| last.content.payload) {
         Some(Payload::Changes { last, .. }) => Some(last),
@@ -170,7 +172,7 @@ fn last_notified(topics: &dyn TopicLog, topic: TopicId) -> Result<Option<Positio
     })
 }
 
-/// About how long the entry of a change is.
+/// Estimates the length of a change's entry, in bytes.
 fn length(record: &ChangeRecord) -> usize {
     let links = record.state.iter().flat_map(|state| &state.links);
     let links = links.map(|link| {

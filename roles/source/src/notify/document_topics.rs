@@ -1,5 +1,5 @@
-//! The topics of documents: each is compared with what it has notified every half second, and once
-//! when its set is gone.
+//! Topics of documents. Every half second, the current documents of each topic are compared with
+//! the notified ones. After a set was removed, its topic gets a final notification.
 
 use super::due::Due;
 use super::error::NotifyError;
@@ -14,28 +14,28 @@ use abreast_webtypes::Timestamp;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The topics of documents of all projections.
+/// Topics of the documents of all projections.
 pub(super) struct DocumentTopics {
     state: StateFile,
     topics: Vec<DocumentTopic>,
-    /// Those of sets that are no longer published.
+    /// Topics of sets that are not published any more.
     ended: Vec<Ended>,
     every: Duration,
 }
 
-/// The topic of documents of one set.
+/// The topic of the documents of a set.
 struct DocumentTopic {
-    /// The place of its projection in the publisher.
+    /// Index of the projection in the publisher.
     projection: usize,
     topic: Topic,
     slug: String,
     id: TopicId,
     due: Due,
-    /// When a document that only grew may be notified; `None` for never.
+    /// Earliest time to notify a document that only grew; `None` to disable these notifications.
     growth: Option<Instant>,
 }
 
-/// The topic of a set that was published when the Source ran before.
+/// The topic of a set that was published in an earlier run of the Source.
 struct Ended {
     projection: usize,
     record: String,
@@ -43,25 +43,25 @@ struct Ended {
     due: Due,
 }
 
-/// A notification to be recorded.
+/// A notification that the notifier must record.
 pub(super) struct Pending {
-    /// The name of the set; of one that is gone, of its record.
+    /// Name of the set, or of the topic's record if the set was removed.
     pub(super) name: String,
     pub(super) topic: TopicId,
     pub(super) notification: NewNotification,
     follows: Follows,
 }
 
-/// The step after a notification is recorded.
+/// State to update after a notification is recorded.
 enum Follows {
-    /// The topic at this place has notified these documents.
+    /// The topic with index `place` has notified these documents.
     Notified { place: usize, until: i64, after: NotifiedDocuments, grown: bool },
-    /// A topic has ended.
+    /// The topic has ended, and its state is removed.
     Ended,
 }
 
 impl DocumentTopics {
-    /// Continues after the documents that were notified before.
+    /// Restores the topics, so that only documents that were not yet notified are notified.
     pub(super) fn resume(
         publisher: &Publisher,
         topics: &dyn TopicLog,
@@ -99,8 +99,8 @@ impl DocumentTopics {
         Ok(Self { state, topics: found, ended, every })
     }
 
-    /// The notifications to be made now. Each is to be answered with [`Self::recorded`] or
-    /// [`Self::failed`].
+    /// Returns the notifications that are due. For each notification, the caller must call
+    /// [`Self::recorded`] or [`Self::failed`].
     pub(super) fn pending(&mut self, publisher: &Publisher, now: Timestamp) -> Vec<Pending> {
         let mut pending = Vec::new();
         let (clock, first) =
@@ -126,7 +126,7 @@ impl DocumentTopics {
         pending
     }
 
-    /// A notification is in its topic's log.
+    /// Updates the state after a notification was recorded in the log of its topic.
     pub(super) fn recorded(&mut self, done: Pending) {
         match done.follows {
             Follows::Notified { place, until, after, grown } => {
@@ -144,7 +144,7 @@ impl DocumentTopics {
         }
     }
 
-    /// A notification is not recorded, or perhaps not: it is made again later.
+    /// Schedules a retry if a notification was not recorded, or if this is unknown.
     pub(super) fn failed(&mut self, failed: &Pending) {
         match failed.follows {
             Follows::Notified { place, .. } => self.topics[place].due.failed(),
@@ -156,7 +156,7 @@ impl DocumentTopics {
         }
     }
 
-    /// Writes to the disk what was recorded.
+    /// Writes the state of all topics to the file.
     pub(super) fn save(&mut self) -> io::Result<()> {
         self.state.save()
     }
@@ -224,7 +224,8 @@ fn end_of(
     projection.ended_topic(publisher, record, &request(state, now))
 }
 
-/// `from` is `until` of the notification before, and times increase whatever the clock does.
+/// Creates a request in which `from` is the `until` of the previous notification. Times increase
+/// even if the clock is set back.
 fn request(state: &TopicState, now: Timestamp) -> NewsRequest<'_> {
     let from = (state.until != 0).then(|| Timestamp::from_micros(state.until));
     let until = from.map_or(now, |from| abreast_core::next_time(from, now));

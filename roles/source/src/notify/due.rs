@@ -1,13 +1,13 @@
-//! The time of the next attempt: at once, after a pause, and later after each failure.
+//! Time of the next attempt: immediately, after a pause, or with increasing delay after failures.
 
 use std::time::{Duration, Instant};
 
-/// After a failure, before the next attempt; twice as long each time.
+/// Delay after the first failure, which doubles with each further failure.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest such pause.
+/// Longest delay after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// When something may be done again.
+/// Time of the next attempt, and the delay after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub(super) not_before: Instant,

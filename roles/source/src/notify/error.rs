@@ -1,21 +1,21 @@
-//! Errors of notifications.
+//! Errors at the start of the notifier.
 
 use crate::publish::PublishError;
 use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
 
-/// An error while notifications were started.
+/// Error at the start of the notifier.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NotifyError {
-    /// A log failed.
+    /// The change log or a topic log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A document could not be made.
+    /// A document cannot be generated.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The file of what was notified before cannot be read or written.
+    /// The state file of the notifier cannot be read or written.
     #[error("cannot read or write the record of notifications")]
     Record(#[source] io::Error),
     /// The system cannot start a thread.

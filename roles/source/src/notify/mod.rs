@@ -1,4 +1,4 @@
-//! Notifications: changes are recorded for subscribers soon and without a gap
+//! Notifications: changes are recorded for subscribers soon and without gaps
 //! [rs-change-notification §2] [rs-framework-notification §2].
 //!
 //! | file | subject |
@@ -8,8 +8,8 @@
 //! | `document_topics.rs` | the documents that projections report as new or different |
 //! | `state_file.rs` | where topics began and which documents they have notified, over restarts |
 //!
-//! The number and addresses of subscribers are a hub's business. A notification is made when it is
-//! durable in its topic's log ([`abreast_core::TopicLog`]).
+//! A hub handles the subscribers. A notification is complete when it is durable in the log of its
+//! topic ([`abreast_core::TopicLog`]).
 
 mod change_topic;
 mod document_topics;
@@ -24,20 +24,22 @@ pub use state_file::{check_notified, topics_of_set};
 
 use std::time::Duration;
 
-/// The options of notifications.
+/// Limits and intervals of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotifyOptions {
-    /// The longest pause between two notifications: 200 ms by default. After a single one it is a
-    /// tenth of that, and twice as long after each that follows soon.
+    /// Longest pause between two notifications of a set, 200 ms by default. After a single
+    /// notification, the pause is a tenth of this value, and it doubles after each notification
+    /// that follows soon.
     pub debounce: Duration,
-    /// Changes in one notification: 1,000 by default, 50,000 at most [rs-core §7]. More become
-    /// several.
+    /// Most changes in a notification: 1,000 by default, at most 50,000 [rs-core §7]. Further
+    /// changes are in another notification.
     pub most: usize,
-    /// A notification is about this long at most: 512 KiB by default. More become several.
+    /// Approximate maximum length of a notification in bytes, 512 KiB by default. Further changes
+    /// are in another notification.
     pub bytes: usize,
-    /// An open Change List that grows is notified this often: once a minute by default; never when
-    /// zero. New and closed ones are notified at once.
+    /// Interval between notifications of an open Change List that grows, one minute by default;
+    /// zero to disable. New and closed lists are notified immediately.
     pub change_list_every: Duration,
 }
 
@@ -53,28 +55,28 @@ impl Default for NotifyOptions {
 }
 
 impl NotifyOptions {
-    /// With at most this time between two notifications of one set.
+    /// Sets the longest pause between two notifications of a set.
     #[must_use]
     pub const fn with_debounce(mut self, debounce: Duration) -> Self {
         self.debounce = debounce;
         self
     }
 
-    /// With at most so many changes in one notification.
+    /// Sets the maximum number of changes in a notification.
     #[must_use]
     pub fn with_most(mut self, most: usize) -> Self {
         self.most = most.clamp(1, 50_000);
         self
     }
 
-    /// With notifications of about this length at most.
+    /// Sets the approximate maximum length of a notification, in bytes.
     #[must_use]
     pub const fn with_bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// With open Change Lists notified this often; never when zero.
+    /// Sets the interval between notifications of a growing Change List; zero to disable.
     #[must_use]
     pub const fn with_change_list_every(mut self, every: Duration) -> Self {
         self.change_list_every = every;

@@ -1,5 +1,5 @@
-//! The notifier: one thread that records the notifications of all sets; its owner stops and awaits
-//! it.
+//! The notifier, a thread that records the notifications of all sets. The owner must stop the
+//! notifier and wait for its end.
 
 use super::NotifyOptions;
 use super::change_topic::ChangeTopic;
@@ -16,14 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-/// How often documents are compared, and how long a stop may take.
+/// Interval between comparisons of documents, and longest time until a stop takes effect.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Called when something new is in a topic's log, from another thread and at once: it must not
+/// Callback after new entries in a topic's log. It is called on the notifier's thread, and must not
 /// block.
 pub type Published = Arc<dyn Fn(TopicId) + Send + Sync>;
 
-/// The thread that records notifications; stopped by [`Notifier::stop`], or when dropped.
+/// The thread that records notifications. [`Notifier::stop`] stops the thread; dropping the value
+/// also stops it.
 #[derive(Debug)]
 pub struct Notifier {
     stop: Arc<AtomicBool>,
@@ -31,15 +32,15 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Starts it, for every set of the publisher with
+    /// Starts the notifier for each set of the publisher that has
     /// [`PublishedSet::notifications`](crate::publish::PublishedSet::notifications).
     ///
-    /// The topics exist when this returns, so that no subscription precedes the beginning of its
-    /// topic: changes from now on are notified. The beginnings, and the documents notified, are
-    /// kept in the file `record`.
+    /// All topics exist when this method returns, so a subscription cannot precede the start of its
+    /// topic, and all later changes are notified. The file `record` stores the start of each topic
+    /// and the documents that were notified.
     ///
     /// # Errors
-    /// See [`NotifyError`].
+    /// See [`NotifyError`] for the possible errors.
     pub fn start(
         publisher: impl Deref<Target = Publisher> + Send + 'static,
         topics: Arc<dyn TopicLog>,
@@ -55,8 +56,8 @@ impl Notifier {
         {
             changes.push(ChangeTopic::resume(&**publisher.log(), &*topics, topic, &mut state)?);
         }
-        // Where topics begin is durable before anybody can subscribe: later changes are notified,
-        // also after a crash.
+        // The start of each topic is durable before a client can subscribe, so that all later
+        // changes are notified, even after a crash.
         state.save().map_err(NotifyError::Record)?;
         let every = options.change_list_every;
         let documents = DocumentTopics::resume(&publisher, &*topics, state, every, clock.now())?;
@@ -68,7 +69,8 @@ impl Notifier {
         Ok(Self { stop, thread: Some(thread.map_err(NotifyError::Thread)?) })
     }
 
-    /// Stops within half a second. The rest is notified after the next start.
+    /// Stops the notifier within half a second. Remaining changes are notified after the next
+    /// start.
     pub fn stop(mut self) {
         self.join();
     }
@@ -110,8 +112,8 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
         }
     }
 
-    /// One notification of each topic that has changes and had its pause; all are recorded
-    /// together.
+    /// Records a notification for each topic that has changes and whose pause is over, in a single
+    /// transaction.
     fn notify_changes(&mut self) {
         let (now, log) = (Instant::now(), &**self.publisher.log());
         let mut sent = Vec::new();
@@ -149,7 +151,7 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
         }
     }
 
-    /// One notification of each topic whose documents are new or different.
+    /// Records a notification for each topic with new or changed documents.
     fn notify_documents(&mut self) {
         let pending = self.documents.pending(&self.publisher, self.clock.now());
         let sent: Vec<_> = pending
@@ -183,7 +185,7 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
         }
     }
 
-    /// Waits until a set has a change that may be notified, or something else is due.
+    /// Waits until a set has a change to notify, or until the next comparison is due.
     fn wait(&self, compare_at: Instant) {
         let (now, log) = (Instant::now(), &**self.publisher.log());
         let (mut until, mut known) = (compare_at, Vec::with_capacity(self.changes.len()));

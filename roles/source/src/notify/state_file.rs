@@ -1,8 +1,8 @@
-//! The notifier's file: where each topic began and which documents it has notified. Small, and
-//! written whole each time.
+//! The state file of the notifier, with the start of each topic and its notified documents. The
+//! file is small, and is rewritten as a whole.
 //!
-//! A notification of documents is published first and written here then: after a crash between the
-//! two it is published again, which does no harm.
+//! A notification of documents is published before the file is written. After a crash between these
+//! steps the notification is published again, which subscribers must accept anyway.
 
 use crate::projection::TOPIC_PATHS;
 use crate::publish::NotifiedDocuments;
@@ -13,28 +13,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The state of one record of topics ([`crate::publish::topic::Topic::record`]).
+/// State of a topic, by the name of its record ([`crate::publish::topic::Topic::record`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct TopicState {
-    /// The position of the log when the topic of changes was new: earlier changes are never
+    /// Position of the log when the topic of changes was created. Earlier changes are never
     /// notified.
     pub(super) begun: Option<u64>,
-    /// The URL of that topic; another one is a new topic.
+    /// URL of the topic of changes. If the URL changes, a new topic starts.
     pub(super) topic: Option<String>,
-    /// When the last notification of documents was made, in microseconds; 0 for never.
+    /// Time of the last notification of documents, in microseconds since 1970; 0 if there was none.
     pub(super) until: i64,
-    /// The documents notified, in the words of their projection.
+    /// Notified documents, in a format that the projection defines.
     #[serde(flatten)]
     pub(super) documents: NotifiedDocuments,
 }
 
-/// The state of all topics, by the names of their records.
+/// States of all topics, by the names of their records.
 #[derive(Debug, Default)]
 pub(super) struct StateFile {
     path: PathBuf,
     topics: BTreeMap<String, TopicState>,
-    /// Since it was written.
+    /// Whether the state differs from the file.
     changed: bool,
 }
 
@@ -44,7 +44,7 @@ struct Stored<S> {
 }
 
 impl StateFile {
-    /// Reads the file; nothing was notified when there is none, or it is damaged.
+    /// Reads the file. If the file is missing or damaged, nothing counts as notified.
     pub(super) fn read(path: PathBuf) -> io::Result<Self> {
         let (topics, changed) = match topics(&path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -59,12 +59,12 @@ impl StateFile {
         Ok(Self { path, topics, changed })
     }
 
-    /// The state of all topics, by the names of their records.
+    /// Returns the states of all topics, by the names of their records.
     pub(super) fn topics(&self) -> &BTreeMap<String, TopicState> {
         &self.topics
     }
 
-    /// Takes the documents that a topic has notified now.
+    /// Sets the documents that a topic has notified.
     pub(super) fn notified(&mut self, record: &str, until: i64, documents: NotifiedDocuments) {
         let state = self.topics.entry(record.to_owned()).or_default();
         (state.until, state.documents) = (until, documents);
@@ -76,10 +76,10 @@ impl StateFile {
         self.changed |= self.topics.remove(record).is_some();
     }
 
-    /// The position at which a topic of changes began: this one, if it is new.
+    /// Returns the start of a topic of changes; for a new topic, stores and returns `head`.
     pub(super) fn begun(&mut self, record: &str, url: &str, head: Position) -> Position {
         let state = self.topics.entry(record.to_owned()).or_default();
-        // A record without an address is of an earlier version.
+        // Earlier versions of the program wrote records without an address.
         if state.topic.as_deref().is_some_and(|topic| topic != url) {
             state.begun = None;
         }
@@ -88,7 +88,7 @@ impl StateFile {
         Position(*state.begun.get_or_insert(head.0))
     }
 
-    /// Writes the file if something is different.
+    /// Writes the file if the state has changed.
     pub(super) fn save(&mut self) -> io::Result<()> {
         if self.changed {
             self.write()?;
@@ -102,8 +102,8 @@ impl StateFile {
     }
 }
 
-/// The URLs of a set's topics of all protocols, at each base of the Source that the notifier's file has; with `drop` the records of
-/// the set are removed from it.
+/// Returns the URLs of a set's topics in the notifier's file, of all protocols and for each base
+/// URL of the Source. With `drop`, the records of the set are removed from the file.
 ///
 /// # Errors
 /// The file is damaged, or cannot be read or written.
@@ -112,7 +112,7 @@ pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<Stri
     let mut found = BTreeSet::new();
     let mut records = Vec::new();
     for (record, state) in &file.topics {
-        // A record is named `SLUG`, or `SLUG/` and a protocol.
+        // The name of a record is `SLUG`, or `SLUG/` and a protocol.
         let of = record.split('/').next().unwrap_or_default();
         if of == slug {
             records.push(record.clone());
@@ -145,10 +145,10 @@ fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// The damage to the file of a notifier, if there is any; nothing is damaged if there is no file.
+/// Checks the file of a notifier for damage. A missing file is not damaged.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn check_notified(path: &Path) -> io::Result<Option<Finding>> {
     match topics(path) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Finding {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(read.topics, BTreeMap::from([("set".to_owned(), state)]));
         assert_eq!(read.begun("set", "http://a/", Position(6)), Position(4));
         assert_eq!(read.begun("set", "http://b/", Position(6)), Position(6), "another topic");
-        // Documents are read by their projection; keys beside the sets are ignored.
+        // The projection parses the documents, and unknown keys outside `sets` are ignored.
         fs::write(&path, r#"{"sets":{"a":{"begun":null,"until":0,"position":5}},"more":2}"#)
             .unwrap();
         let read = StateFile::read(path.clone()).unwrap().topics["a"].clone();

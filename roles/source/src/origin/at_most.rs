@@ -1,16 +1,16 @@
-//! Lists in JSON of which only so many items are kept, however many there are.
+//! JSON lists of which only the first items are stored in memory.
 
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The first items of a list, and how many more it has.
+/// First items of a list, with the number of further items.
 #[derive(Debug)]
 pub struct AtMost<T, const MOST: usize> {
-    /// At most `MOST`.
+    /// Up to `MOST` items, in their order.
     pub items: Vec<T>,
-    /// Items after these, which were not kept.
+    /// Number of further items, which are not in memory.
     pub more: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where the resources of a set come from, apart from a watched folder and the API.
+//! Further origins of a set's resources, in addition to a watched folder and the API.
 
 pub(crate) mod at_most;
 pub mod rdf;

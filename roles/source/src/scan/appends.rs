@@ -1,13 +1,13 @@
-//! Several appends on their way at once, a limited number of them.
+//! Concurrent appends to the log, limited in number.
 
 use abreast_contents::PinnedContent;
 use abreast_core::{Change, ChangeLog, LogError, SetId};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Appends not yet durable.
+/// Most appends that are queued and not yet durable.
 const OUTSTANDING: usize = 8;
 
-/// Appends that are not durable yet, and the first failure.
+/// Number of appends that are not yet durable, and the first error.
 #[derive(Default)]
 struct Outstanding {
     count: usize,
@@ -16,21 +16,22 @@ struct Outstanding {
     failure: Option<LogError>,
 }
 
-/// What was appended.
+/// Results of all appends that are durable.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AppendCounts {
-    /// Changes recorded.
+    /// Changes that were recorded in the log.
     pub(crate) recorded: u64,
-    /// Changes that were no change.
+    /// Changes that were equal to the state in the log, and were not recorded.
     pub(crate) unchanged: u64,
 }
 
-/// Appends that are under way.
+/// Concurrent appends to the log. Clones share the counts.
 #[derive(Clone, Default)]
 pub(crate) struct Appends(Arc<(Mutex<Outstanding>, Condvar)>);
 
 impl Appends {
-    /// Waits until one more append may be on its way; false when an earlier one has failed.
+    /// Waits until the number of pending appends is below the limit. Returns false if an earlier
+    /// append failed.
     pub(crate) fn take_place(&self) -> bool {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +45,8 @@ impl Appends {
         true
     }
 
-    /// Queues one append, for which a place was taken; what is kept for it is held until it is
-    /// durable.
+    /// Queues an append after [`Self::take_place`]. The pinned contents are released when the
+    /// append is durable.
     pub(crate) fn append(
         &self,
         log: &dyn ChangeLog,
@@ -77,7 +78,7 @@ impl Appends {
     /// Waits until all appends are durable.
     ///
     /// # Errors
-    /// One failed.
+    /// The error of the first failed append.
     pub(crate) fn finish(&self) -> Result<AppendCounts, LogError> {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! Large files, read by threads of their own: other changes do not wait for them.
+//! Reading of large files in separate threads, so that other changes are not delayed.
 //!
-//! A digest is kept by the size, times and inode of the file that was read, and used when the watch
-//! reads the path again.
+//! The result is stored by size, times and inode of the file, and is used when the watch reads the
+//! path again.
 
 use super::hash::{Hashed, Hasher, Reading, Target};
 use super::large::LargeFiles;
@@ -12,22 +12,22 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Files read at a time, at most.
+/// Most files that are read at the same time.
 const MAX_THREADS: usize = 4;
 
-/// The threads that read large files; they end when this is dropped.
+/// Threads that read large files; dropping the value stops the threads.
 pub(crate) struct Aside {
     files: Arc<LargeFiles>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Aside {
-    /// Ready to read files of a folder; threads start with the first one.
+    /// Creates the queue; the first file starts the threads.
     pub(crate) fn new() -> Self {
         Self { files: Arc::default(), threads: Vec::new() }
     }
 
-    /// Reads files, as soon as a thread is free.
+    /// Queues files of a folder, which are read when a thread is available.
     pub(crate) fn read(&mut self, folder: &Folder, options: &IngestOptions, paths: Vec<Vec<u8>>) {
         if paths.is_empty() {
             return;
@@ -52,12 +52,12 @@ impl Aside {
         self.files.wake();
     }
 
-    /// Paths whose files were read since this was last asked, or could not be.
+    /// Returns the paths of files that were read, or failed, since the last call.
     pub(crate) fn take_ready(&self) -> Vec<Vec<u8>> {
         self.files.take_ready()
     }
 
-    /// The files that it reads.
+    /// Returns the queue of files, which also contains the results.
     pub(super) fn files(&self) -> &LargeFiles {
         &self.files
     }

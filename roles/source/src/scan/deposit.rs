@@ -1,9 +1,9 @@
-//! Content that the API puts into a published folder: written completely, made durable, then
-//! recorded at once.
+//! Writing of files that the API puts into a published folder. Content is written completely and
+//! made durable before the change is recorded.
 //!
-//! The watch sees the new file as well; it finds the recorded state, and records nothing. The order
-//! on disk is the order in the log: the writer of a path keeps a lock on it until the change is in
-//! the log.
+//! The watch also has an event for the file, finds the recorded state, and does not record a
+//! change. To ensure that the order on disk is the order in the log, the writer of a path holds a
+//! lock on the path until the change is in the log.
 
 use crate::links::{LinkRecord, fingerprint_with, read_links, sidecar_name, split};
 use crate::names::keys::{is_published_path, key_of, too_long};
@@ -24,55 +24,55 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
-/// Paths that can be replaced at the same time.
+/// Number of locks for paths, and therefore most paths that can be replaced at the same time.
 const PLACES: usize = 64;
 
-/// The reason why nothing was deposited.
+/// Reason why a file was not written or deleted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DepositError {
-    /// The path names nothing that would be published.
+    /// The path cannot be published.
     #[error("{0}")]
     Name(String),
-    /// There is no such file.
+    /// The path does not exist.
     #[error("there is no such resource")]
     NotFound,
-    /// Something other than a file has this path or a part of it.
+    /// The path, or an outer folder in the path, is not of the necessary kind.
     #[error("{0}")]
     InTheWay(String),
-    /// The file is not as the writer thought.
+    /// The condition of the request does not hold for the current file.
     #[error("the resource is not in the state that was asked for")]
     Precondition,
-    /// The links of the resource are wrong.
+    /// The links of the resource are invalid.
     #[error("{0}")]
     Links(String),
     /// The folder cannot be written.
     #[error(transparent)]
     Folder(#[from] abreast_folder::Error),
-    /// The disk failed.
+    /// Writing to the disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The store has no space for the change; nothing was changed.
+    /// The store does not have enough space for the change; nothing was changed.
     #[error(transparent)]
     Store(#[from] LogError),
 }
 
-/// The state that a resource must have to be replaced or removed.
+/// State that a resource must have so that it can be replaced or deleted.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
-    /// Only if there is none.
+    /// The resource must not exist.
     pub absent: bool,
-    /// Only if there is one.
+    /// The resource must exist, in any state.
     pub present: bool,
-    /// Only if its tag is one of these.
+    /// The tag of the resource must be in this list.
     pub tags: Option<Vec<String>>,
-    /// Only if its tag is none of these.
+    /// The tag of the resource must not be in this list.
     pub other_than: Vec<String>,
-    /// Only if it was not modified after this time, in seconds since 1970.
+    /// The resource must not be modified after this time, in seconds since 1970.
     pub unmodified_since: Option<i64>,
 }
 
-/// Writes into one published folder.
+/// Writes files into a published folder.
 pub struct Deposit {
     log: Arc<dyn ChangeLog>,
     set: SetId,
@@ -80,12 +80,12 @@ pub struct Deposit {
     places: [Mutex<()>; PLACES],
 }
 
-/// A file on its way in.
+/// A file that is being uploaded.
 pub struct Upload {
     dir: Dir,
     path: Vec<u8>,
     file: File,
-    /// Its name while it is not whole, if the system needs one.
+    /// Name of the temporary file, if the system does not support files without a name.
     name: Option<Vec<u8>>,
     length: u64,
     md5: Option<Md5>,
@@ -93,7 +93,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// The next bytes.
+    /// Appends bytes to the file.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -109,7 +109,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes written so far.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -124,21 +124,21 @@ impl Drop for Upload {
 }
 
 impl Deposit {
-    /// For the set whose folder is taken in with these options; they share its links and its count
-    /// of writes.
+    /// Creates a writer for a set. `options` must be the options of the watch on the folder, so
+    /// that both share the links and the count of writes.
     pub fn new(log: Arc<dyn ChangeLog>, set: SetId, options: IngestOptions) -> Self {
         Self { log, set, options, places: std::array::from_fn(|_| Mutex::new(())) }
     }
 
-    /// The source of the links of files.
+    /// Returns the source of the links of files.
     pub fn links(&self) -> &Arc<crate::links::Links> {
         &self.options.links
     }
 
-    /// Opens a new file for a relative path; folders on the way are made.
+    /// Creates a temporary file for a relative path, and the folders in the path.
     ///
     /// # Errors
-    /// The path is invalid, something else has it, or the folder cannot be written.
+    /// The path is invalid or not available, or the folder cannot be written.
     pub fn begin(&self, folder: &Folder, path: &[u8]) -> Result<Upload, DepositError> {
         if !is_published_path(path) {
             return Err(DepositError::Name(
@@ -161,7 +161,7 @@ impl Deposit {
             dir = enter(&dir, component)?;
         }
         free_for_a_file(&dir, name)?;
-        // Not every file system has files without a name.
+        // Some file systems do not support files without a name.
         let (file, name) = if let Ok(file) = dir.create_unnamed() {
             (file, None)
         } else {
@@ -180,11 +180,12 @@ impl Deposit {
         })
     }
 
-    /// Gives a whole file its name, and records it. `done` is called when that is durable.
+    /// Moves a complete file to its path, and records the change. `done` is called when the change
+    /// is durable.
     ///
     /// # Errors
-    /// The condition does not hold, or the disk failed; then nothing was changed, and `done` is not
-    /// called.
+    /// The condition does not hold, or the disk failed. In these cases nothing was changed, and
+    /// `done` is not called.
     pub fn finish(
         &self,
         folder: &Folder,
@@ -193,7 +194,7 @@ impl Deposit {
         done: AppendDone,
     ) -> Result<(State, Stat), DepositError> {
         upload.file.sync_all()?;
-        // Content before its row.
+        // Content must be durable before its row.
         let kept = self.keep(&upload)?;
         let name = split(&upload.path).1.to_vec();
         let _place = self.place(&upload.path);
@@ -209,10 +210,10 @@ impl Deposit {
                 .map_err(|error| folder_gone(&upload.dir, error))?;
             name
         };
-        // Removed when anything below fails.
+        // The temporary file is deleted if a later step fails.
         upload.name = Some(temporary.clone());
         if let Err(error) = upload.dir.rename(&temporary, &upload.dir, &name) {
-            // A folder may have been made here a moment ago.
+            // Another request may have created a folder at this path meanwhile.
             free_for_a_file(&upload.dir, &name)?;
             return Err(folder_gone(&upload.dir, error));
         }
@@ -237,10 +238,11 @@ impl Deposit {
         Ok((state, stat))
     }
 
-    /// Removes a file and its sidecar, and records that. `done` is called when it is durable.
+    /// Deletes a file and its sidecar, and records the change. `done` is called when the change is
+    /// durable.
     ///
     /// # Errors
-    /// There is no such file, the condition does not hold, or the folder cannot be written.
+    /// The file does not exist, the condition does not hold, or the folder cannot be written.
     pub fn remove(
         &self,
         folder: &Folder,
@@ -273,11 +275,11 @@ impl Deposit {
         Ok(())
     }
 
-    /// Writes what is linked to a file into its sidecar, and records that. `done` is called when it
-    /// is durable.
+    /// Writes the links of a file to its sidecar, and records the change. `done` is called when the
+    /// change is durable.
     ///
     /// # Errors
-    /// There is no such resource, a link is wrong, or the folder cannot be written.
+    /// The resource does not exist, a link is invalid, or the folder cannot be written.
     pub fn relink(
         &self,
         folder: &Folder,
@@ -308,7 +310,7 @@ impl Deposit {
                 _ => {}
             }
         } else {
-            // Stored as they are published, so that they mean the same wherever they are read.
+            // The sidecar has the published form of the links, which does not depend on the reader.
             let records: Vec<LinkRecord> = links.iter().map(LinkRecord::of).collect();
             let mut text = serde_json::to_vec_pretty(&records).map_err(io::Error::other)?;
             text.push(b'\n');
@@ -326,8 +328,8 @@ impl Deposit {
         }
         dir.sync()?;
         let links = self.links_of(folder, path);
-        // The bytes are those that were recorded, if the file is; else the watch is about to read
-        // them.
+        // If the file is recorded, its bytes are the recorded ones; otherwise the watch is about to
+        // read the file.
         let mut witness = known.witness.clone();
         witness.truncate(32);
         if witness == fingerprint_with(&stat, &[]) {
@@ -347,7 +349,7 @@ impl Deposit {
         Ok(state)
     }
 
-    /// Keeps a durable copy of what was uploaded, if this set keeps copies.
+    /// Stores a durable copy of the uploaded bytes, if the set stores copies.
     fn keep(&self, upload: &Upload) -> Result<Option<PinnedContent>, DepositError> {
         let Some(contents) = &self.options.contents else { return Ok(None) };
         let kept = contents
@@ -357,7 +359,7 @@ impl Deposit {
         Ok(Some(kept))
     }
 
-    /// The folder and name of a path that may be published.
+    /// Returns folder and name of a path that can be published.
     fn existing<'p>(folder: &Folder, path: &'p [u8]) -> Result<(Dir, &'p [u8]), DepositError> {
         if !is_published_path(path) || !folder.selects(path, Kind::File) {
             return Err(DepositError::NotFound);
@@ -384,8 +386,8 @@ impl Deposit {
         self.log.append_then(self.set, vec![change], done);
     }
 
-    /// The holder of a path's place is the only one here that replaces it; the watch does not
-    /// record it meanwhile.
+    /// Locks a path. No other request can replace the file, and the watch does not record it, until
+    /// the result is dropped.
     fn place(&self, path: &[u8]) -> (MutexGuard<'_, ()>, Busy<'_>) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
         let place =
@@ -394,7 +396,7 @@ impl Deposit {
     }
 }
 
-/// Keeps a copy until the change that names it is durable.
+/// Wraps `done` so that the stored copy is held until the change is durable.
 fn hold(kept: Option<PinnedContent>, done: AppendDone) -> AppendDone {
     Box::new(move |result| {
         drop(kept);
@@ -402,8 +404,8 @@ fn hold(kept: Option<PinnedContent>, done: AppendDone) -> AppendDone {
     })
 }
 
-/// The tag of a file's state. ctime: a modification time can be set back after a change, this
-/// cannot.
+/// Returns the tag of a file's state. The tag includes ctime, because programs can reset mtime
+/// after a change, but not ctime.
 pub fn tag_of(stat: &Stat) -> String {
     format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode)
 }
@@ -436,7 +438,8 @@ fn stat_of(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
     }
 }
 
-/// The file of this name, if there is one.
+/// Returns the metadata of the file with this name; `None` if the name is not in use. A name that is
+/// in use by anything except a regular file is an error.
 fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
     match stat_of(dir, name)? {
         Some(stat) if stat.kind == Kind::Folder => {
@@ -449,7 +452,8 @@ fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError>
     }
 }
 
-/// The error of a folder that cannot be written: it may have been removed since it was opened.
+/// Returns the error for a folder that cannot be written, which may have been deleted after it was
+/// opened.
 fn folder_gone(dir: &Dir, error: abreast_folder::Error) -> DepositError {
     match dir.own_stat() {
         Ok(stat) if stat.links == 0 => DepositError::InTheWay(
@@ -470,7 +474,7 @@ const fn is_absent(kind: ErrorKind) -> bool {
     )
 }
 
-/// A folder in this one, made if there is none.
+/// Opens a subfolder, and creates it if it does not exist.
 fn enter(dir: &Dir, name: &[u8]) -> Result<Dir, DepositError> {
     for _ in 0..2 {
         match dir.dir(name) {
@@ -492,8 +496,8 @@ fn enter(dir: &Dir, name: &[u8]) -> Result<Dir, DepositError> {
 
 fn temporary_name() -> Vec<u8> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // In containers a process has the number of the one before, which may have left a file when it
-    // was killed.
+    // In a container, a process can have the same number as an earlier process, which may have left
+    // a temporary file when it was killed. The time makes the name unique.
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!(".abreast-{}-{time:x}-{number}.part", std::process::id()).into_bytes()

@@ -1,10 +1,10 @@
-//! Change events of a tree: inotify on every folder of it, Linux only.
+//! Change events of a folder tree, by inotify on each folder; Linux only.
 //!
-//! Only events that can mean a change are requested: reading a file, as every request does, causes
-//! none. A watch belongs to a folder, not to its path: the known path is the one where the folder
-//! was found last. Folders in which the rules of the set leave out everything are not watched: the
-//! number of watches is limited. Folders that cannot be watched are noted; the watch reads them at
-//! intervals.
+//! Only events that can indicate a change are requested. Reading a file, as in each request of a
+//! client, does not cause an event. A watch is attached to a folder, not to its path, and the
+//! stored path is where the folder was last found. The number of watches is limited, so folders in
+//! which the filter excludes all files are not watched. Folders that cannot be watched are recorded
+//! and read at intervals.
 
 use crate::links::owner_of;
 use crate::names::keys::is_published_name;
@@ -18,36 +18,36 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes of events read at a time.
+/// Bytes of the buffer for events.
 const BUFFER: usize = 64 * 1024;
 
-/// Folders that cannot be watched and are noted one by one.
+/// Most folders in memory that cannot be watched.
 const MAX_BLOCKED: usize = 1_000;
 
-/// The meaning of an event for a path.
+/// Meaning of an event for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// A file was created there.
+    /// A file was created at this path.
     Created,
-    /// Its content was written; the writer may continue.
+    /// The content was changed, and the process may continue to write.
     Written,
-    /// A writer closed it, or it was moved here.
+    /// A process closed the file after writing, or moved a file here.
     Finished,
-    /// It was moved away or removed.
+    /// The file was deleted or moved away.
     Gone,
-    /// It is a folder that was made or moved here.
+    /// A folder was created or moved here.
     Folder,
-    /// It was a folder, and was moved away or removed.
+    /// A folder was deleted or moved away.
     FolderGone,
-    /// Its attributes changed; a writer may continue.
+    /// The attributes of the file changed, and a process may continue to write.
     Attributes,
 }
 
-/// Watches on a folder and every selected folder beneath it.
+/// Watches on a folder and on all selected folders below it.
 pub(crate) struct Events {
     inotify: Inotify,
     root: PathBuf,
-    /// Selects the folders that may hold files of the set.
+    /// Published folder, with the filter for subfolders.
     folder: Folder,
     paths: HashMap<WatchDescriptor, Vec<u8>>,
     watches: BTreeMap<Vec<u8>, WatchDescriptor>,
@@ -55,27 +55,27 @@ pub(crate) struct Events {
     lost: bool,
     /// Folders that could not be watched or listed.
     blocked: BTreeSet<Vec<u8>>,
-    /// There are more of them.
+    /// Whether the number of such folders exceeded the limit.
     blocked_more: bool,
-    /// It was reported that there are no more watches.
+    /// Whether the log already contains the message that the limit of watches is reached.
     reported: bool,
 }
 
-/// Folders whose changes are not noticed.
+/// Folders without events, whose changes are not detected immediately.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Blocked {
-    /// These, and what is beneath them.
+    /// Folders that are not watched, including all of their subfolders.
     Folders(Vec<Vec<u8>>),
-    /// Too many to note.
+    /// Too many folders to list.
     Many,
 }
 
 impl Events {
-    /// Watches the tree of a folder that is at this path, as far as possible: see
+    /// Watches the tree of a folder at this path. For folders that cannot be watched, see
     /// [`Events::blocked`].
     ///
     /// # Errors
-    /// The topmost folder cannot be watched; the system's limits, most likely.
+    /// The topmost folder cannot be watched, usually because of a limit of the system.
     pub(crate) fn start(root: &Path, folder: &Folder) -> std::io::Result<Self> {
         let mut events = Self {
             inotify: Inotify::init()?,
@@ -94,7 +94,7 @@ impl Events {
         Ok(events)
     }
 
-    /// The folders that could not be watched or listed when they were last met.
+    /// Returns the folders that could not be watched or listed in the last attempt.
     pub(crate) fn blocked(&self) -> Blocked {
         if self.blocked_more {
             Blocked::Many
@@ -114,21 +114,21 @@ impl Events {
         std::mem::take(&mut self.lost)
     }
 
-    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are
-    /// known again. A scan finds the changes before this call.
+    /// Watches the current tree after events were lost, including folders that were created or
+    /// moved meanwhile. A scan must find the changes before this call.
     pub(crate) fn rewatch(&mut self) {
         let before = std::mem::take(&mut self.paths);
         self.watches.clear();
         self.blocked.clear();
         self.blocked_more = false;
-        // A folder that is watched already keeps its watch.
+        // The existing watch of a folder remains in use.
         self.watch_tree(Vec::new());
         for watch in before.into_keys().filter(|watch| !self.paths.contains_key(watch)) {
             let _ = self.inotify.watches().remove(watch);
         }
     }
 
-    /// Waits for events, at most `wait`, and passes every path that had one.
+    /// Waits up to `wait` for events, and passes the path of each event to `visit`.
     pub(crate) fn read(&mut self, wait: Duration, mut visit: impl FnMut(Vec<u8>, Hint)) {
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
@@ -140,7 +140,8 @@ impl Events {
             return;
         }
         let mut new_folders = Vec::new();
-        // The kernel's queue is bounded; one filled while it is read waits for the next call.
+        // The queue of the kernel is bounded. If it fills up during this loop, the rest is read by
+        // the next call.
         for _ in 0..256 {
             let events: Vec<_> = match self.inotify.read_events(&mut self.buffer) {
                 Ok(events) => events
@@ -169,7 +170,8 @@ impl Events {
         new_folders: &mut Vec<Vec<u8>>,
         visit: &mut impl FnMut(Vec<u8>, Hint),
     ) {
-        // Folders that a mounted file system hid are visible again, and are not watched.
+        // After an unmount, folders that the mounted file system covered are visible again, without
+        // watches.
         if mask.intersects(EventMask::Q_OVERFLOW | EventMask::UNMOUNT) {
             self.lost = true;
             return;
@@ -183,7 +185,7 @@ impl Events {
             return;
         }
         let (Some(folder), Some(name)) = (self.paths.get(watch), name) else { return };
-        // A sidecar describes a file that may be published.
+        // The name of a sidecar is hidden, but its file may be published.
         if !is_published_name(name.as_bytes()) && owner_of(name.as_bytes()).is_none() {
             return;
         }
@@ -195,8 +197,8 @@ impl Events {
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
                 new_folders.push(path.clone());
             }
-            // A folder's own attributes are of no interest: one that could not be read is tried
-            // again anyway.
+            // Changed attributes of a folder are ignored: unreadable folders are retried at
+            // intervals.
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
                 visit(path, Hint::Folder);
             } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
@@ -218,8 +220,8 @@ impl Events {
         visit(path, hint);
     }
 
-    /// Watches a folder and all selected folders beneath it. The scan that follows an event finds
-    /// files made meanwhile.
+    /// Watches a folder and all selected folders below it. The scan that follows an event finds
+    /// files that were created meanwhile.
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
@@ -231,7 +233,7 @@ impl Events {
             let watch = match self.inotify.watches().add(&absolute, mask()) {
                 Ok(watch) => watch,
                 Err(error) if is_gone(&error) => {
-                    // It is no longer a folder of this tree.
+                    // The path is not a folder of this tree any more.
                     self.blocked.remove(&folder);
                     continue;
                 }
@@ -242,7 +244,7 @@ impl Events {
             };
             let outer = folders.len();
             let listed = list(&absolute, &folder, &self.folder, &mut folders);
-            // Those around it were examined before.
+            // The outer folders were examined before.
             if matches!(listed, Ok(Listed::Marked)) && self.is_hidden(&folder) {
                 folders.truncate(outer);
                 self.blocked.remove(&folder);
@@ -265,8 +267,8 @@ impl Events {
         !folder.is_empty() && opened.is_ok_and(|dir| self.folder.hides(&dir, folder, true))
     }
 
-    /// Notes the path of a watched folder. It may have had another path before, and another folder
-    /// may have had this one.
+    /// Records the path of a watched folder, and removes the previous path of the folder and the
+    /// previous folder at this path.
     fn bind(&mut self, path: &[u8], watch: &WatchDescriptor) {
         if let Some(before) = self.paths.insert(watch.clone(), path.to_vec())
             && before != path
@@ -300,7 +302,7 @@ impl Events {
         }
     }
 
-    /// A folder was moved away: the paths of its watches are no longer valid.
+    /// Removes the paths of all watches below a folder that was moved away.
     fn forget_tree(&mut self, top: &[u8]) {
         let inside = |path: &[u8]| {
             path == top || (path.starts_with(top) && path.get(top.len()) == Some(&b'/'))
@@ -314,7 +316,7 @@ impl Events {
             .collect();
         for (path, watch) in moved {
             self.watches.remove(&path);
-            // The folder may have been met at its new place already.
+            // The folder may already be known at its new path.
             if self.paths.get(&watch) == Some(&path) {
                 self.paths.remove(&watch);
                 let _ = self.inotify.watches().remove(watch);
@@ -324,7 +326,7 @@ impl Events {
     }
 }
 
-/// The events that can mean a change.
+/// Returns the events that can indicate a change.
 fn mask() -> WatchMask {
     WatchMask::CREATE
         | WatchMask::MODIFY
@@ -335,19 +337,19 @@ fn mask() -> WatchMask {
         | WatchMask::DELETE
         | WatchMask::ONLYDIR
         | WatchMask::DONT_FOLLOW
-        // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it
-        // sets it again, and loses the events of that moment: a file that was closed just then
-        // would seem to be written still.
+        // A new folder may be found twice. When a watch is replaced, the kernel clears its mask
+        // before it sets the new one, and loses events in between. If the close event of a file is
+        // lost, the file seems to be still open.
         | WatchMask::MASK_ADD
 }
 
-/// A listed folder: one that may be hidden, or any other.
+/// Result of listing a folder, which distinguishes folders that may be private.
 enum Listed {
     Marked,
     Unmarked,
 }
 
-/// The folders in a folder.
+/// Lists the subfolders of a folder.
 fn list(
     absolute: &Path,
     path: &[u8],
@@ -368,7 +370,7 @@ fn list(
     Ok(listed)
 }
 
-/// Whether the folder is gone, or a link is in its place.
+/// Whether the folder was deleted or replaced by a symbolic link.
 fn is_gone(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
@@ -389,7 +391,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// All paths that have an event now.
+    /// Reads the paths of all current events.
     fn paths(events: &mut Events) -> Vec<String> {
         let mut paths = Vec::new();
         events.read(Duration::from_millis(100), |path, _| {
@@ -410,7 +412,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("moved")).unwrap();
         let mut events = Events::start(root.path(), &Folder::open(root.path()).unwrap()).unwrap();
-        // Two files in turn: the kernel joins equal events only when they follow each other.
+        // Alternates two files, because the kernel merges an event only with an equal event
+        // directly before it.
         for number in 0..=limit / 2 {
             let file = root.path().join(if number % 2 == 0 { "a" } else { "b" });
             fs::write(&file, "x").unwrap();

@@ -1,9 +1,9 @@
-//! The differences between a folder and what the log knows of it: one ordered walk, merged with the
+//! Full scan: comparison of a folder with the log, by one ordered walk that is merged with the
 //! resource table.
 //!
-//! Both run in byte order of the keys, so memory holds one folder's names and one page of the
-//! table, and a file whose size, times and inode are as before is not read. Deletions are recorded
-//! last, unless the guard holds them.
+//! Walk and table are both in byte order of keys. Memory therefore holds the names of the folders
+//! on one path and a page of the table. A file with unchanged size, times and inode is not read.
+//! Deletions are recorded at the end, unless the guard holds them.
 
 use crate::links::{fingerprint_with, same_as_seen};
 use crate::names::aliases::{Alias, MAX_ALIASES};
@@ -28,72 +28,73 @@ use thiserror::Error;
 
 /// Rows of the resource table in memory at a time.
 const PAGE: usize = 4_096;
-/// Deeper folders are reopened by path when the walk comes back to them.
+/// Most folders that the walk has open. Outer folders are reopened by path when the walk returns.
 const OPEN_FOLDERS: usize = 64;
-/// Links to folders on one path; a few folders full of links to each other would make paths without
-/// end.
+/// Most symbolic links to folders on a path, because links between a few folders could otherwise
+/// produce an unlimited number of paths.
 const MAX_LINKS: usize = 4;
-/// Deletions recorded in one go.
+/// Deletions that are recorded in one step.
 const DELETE: usize = 5_000;
 
-/// The options of a scan.
+/// Options of a full or partial scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// The options for reading and recording files.
+    /// Options for reading and recording files.
     pub ingest: IngestOptions,
-    /// Read every file, also those that seem unchanged.
+    /// Whether to read files with unchanged metadata.
     pub read_all: bool,
-    /// Relative paths that are being written: their recorded state remains.
+    /// Relative paths of files that are being written, whose recorded state does not change.
     pub held: HashSet<Vec<u8>>,
-    /// The treatment of resources whose files are gone.
+    /// Rule for resources whose files are missing.
     pub deletions: Deletions,
 }
 
-/// The result of a scan.
+/// Numbers and unfinished work of a scan.
 #[derive(Debug, Default)]
 pub struct ScanReport {
-    /// Published files seen.
+    /// Number of published files in the folder.
     pub files: u64,
-    /// Resources whose file is gone.
+    /// Number of resources whose files are missing.
     pub gone: u64,
-    /// Symbolic links not followed: all of them, or those that lead outside, to hidden names,
-    /// nowhere or in a circle.
+    /// Number of symbolic links that were not followed: all links, or the links to hidden names,
+    /// missing files or paths outside the folder, and circular links.
     pub links: u64,
-    /// The result of the files that were read.
+    /// Result of reading and recording the files.
     pub ingest: IngestReport,
-    /// Deletions that were not recorded, since the guard holds them.
+    /// Deletions that the guard holds, which are not recorded.
     pub held: Option<Held>,
-    /// Resources whose deletion is not recorded yet.
+    /// Resources whose deletion is not yet recorded.
     pub(crate) lost: Lost,
-    /// Files that stand where a folder was, whose resources are still known: read after those are
-    /// deleted.
+    /// Paths of files that replaced a folder whose resources are still in the log. The watch reads
+    /// these files after the deletion of those resources.
     pub(crate) replaced: Vec<Vec<u8>>,
-    /// The whole folder holds nothing to publish, though resources were published from it.
+    /// Whether the whole folder is empty, although the set has resources.
     pub(crate) emptied: bool,
     /// Symbolic links that were followed, up to a limit.
     pub(crate) aliases: Vec<Alias>,
 }
 
-/// The reason why a scan did not complete.
+/// Reason why a scan is incomplete.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// The folder itself cannot be read, or is suddenly empty. Nothing was deleted from the log.
+    /// The folder cannot be read, or is unexpectedly empty. No deletion was recorded.
     #[error("{0}")]
     Vanished(String),
-    /// The log failed.
+    /// The change log failed during the scan.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Stopped by its owner.
+    /// The owner of the scan stopped it.
     #[error("stopped before the scan was complete")]
     Stopped,
 }
 
-/// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and
-/// records what changed.
+/// Scans a folder and records the changes. `subtree` is the relative path of the subfolder to scan;
+/// empty for the whole folder.
 ///
 /// # Errors
-/// See [`ScanError`]. Changes recorded before remain; a later scan continues from there.
+/// See [`ScanError`]. Changes that are already recorded remain, and a later scan continues from
+/// there.
 pub fn scan(
     folder: &Folder,
     subtree: &[u8],
@@ -106,7 +107,7 @@ pub fn scan(
     scan_reading(folder, subtree, log, set, options, reading)
 }
 
-/// As [`scan`], with these settings for reading files.
+/// Runs [`scan`] with additional settings for reading files.
 pub(crate) fn scan_reading(
     folder: &Folder,
     subtree: &[u8],
@@ -118,7 +119,7 @@ pub(crate) fn scan_reading(
     let before = log.head(set)?;
     let mut report = walk(folder, subtree, log, set, options, reading)?;
     if before.takes_base() {
-        // An import only adds; what is gone is found when it is complete.
+        // An import only adds resources. A scan after the import detects missing files.
         return Ok(report);
     }
     let lost = std::mem::take(&mut report.lost);
@@ -150,7 +151,7 @@ pub(crate) fn scan_reading(
     Ok(report)
 }
 
-/// Records the deletion of resources whose files are still gone.
+/// Records the deletion of resources whose files are still missing.
 pub(crate) fn delete(
     folder: &Folder,
     log: &dyn ChangeLog,
@@ -182,8 +183,8 @@ pub(crate) fn delete(
     Ok(report)
 }
 
-/// Compares a folder with the log and records what is new or different. Deletions are recorded only
-/// when they are confirmed; else those that would be are in the report.
+/// Compares a folder with the log, and records new and changed files. Deletions are only recorded
+/// if they are confirmed; otherwise they are in the report.
 pub(crate) fn walk(
     folder: &Folder,
     subtree: &[u8],
@@ -218,28 +219,30 @@ struct Walk<'a> {
     report: ScanReport,
 }
 
-/// A folder on the way from the root to where the walk is.
+/// A folder on the path from the published folder to the current position of the walk.
 struct Frame {
     path: Vec<u8>,
     dir: Option<Dir>,
-    /// Its own path, if links are followed, and the number of links to folders on the way.
+    /// Path of the folder without symbolic links, if links are followed, and the number of links on
+    /// its path.
     real: Option<Vec<u8>>,
     links: usize,
     names: Names,
     is_hidden: bool,
 }
 
-/// The names still to visit in a folder. A folder may hold a million names: they share one buffer.
+/// Names that are still to be visited in a folder. A folder can have a million names, so they share
+/// one buffer.
 #[derive(Default)]
 struct Names {
-    /// The names as they stand in keys, which gives their order; those of folders end in `/`.
+    /// Names in the encoding of keys, which determines the order. Names of folders end in `/`.
     text: String,
-    /// The start and length of each; the last is visited first.
+    /// Start and length of each name in `text`. The last name is visited first.
     places: Vec<(usize, u16, Kind)>,
 }
 
 impl Names {
-    /// `name` has at most 255 bytes.
+    /// Adds a name of at most 255 bytes.
     fn push(&mut self, name: &[u8], kind: Kind) {
         let start = self.text.len();
         abreast_webtypes::encode_segment(name, &mut self.text);
@@ -263,7 +266,7 @@ impl Names {
     }
 }
 
-/// The folders around a subtree.
+/// The folders that contain a subtree.
 #[derive(Default)]
 struct Outer {
     real: Vec<Vec<u8>>,
@@ -272,7 +275,7 @@ struct Outer {
 
 impl From<Closed> for ScanError {
     fn from(_: Closed) -> Self {
-        // The recording failed; its own error takes the place of this one.
+        // Recording failed, and the error of the recording replaces this one.
         Self::Stopped
     }
 }
@@ -313,7 +316,7 @@ impl Walk<'_> {
                 self.skip(&path, kind)?;
                 continue;
             }
-            // The folder that it is in is not hidden: see below.
+            // The folder that contains this name is not hidden: see below.
             if !self.folder.rules_select(&path, kind) {
                 continue;
             }
@@ -375,7 +378,7 @@ impl Walk<'_> {
         self.rest_is_gone()
     }
 
-    /// Lists a folder; `None` when it is not there (any more).
+    /// Lists a folder; `None` if the folder does not exist.
     fn open(&mut self, path: &[u8]) -> Result<Option<Frame>, String> {
         let dir = match self.folder.dir(components(path)) {
             Ok(dir) => dir,
@@ -408,7 +411,8 @@ impl Walk<'_> {
         Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names, is_hidden }))
     }
 
-    /// The own paths of the folders on the way to a subtree, if links are followed.
+    /// Returns the paths, without symbolic links, of the folders that contain a subtree, if links
+    /// are followed.
     fn outer_folders(&self, subtree: &[u8]) -> Outer {
         let mut outer = Outer::default();
         let mut path = Vec::new();
@@ -439,7 +443,7 @@ impl Walk<'_> {
         if self.known.peek()?.is_some_and(|known| known.key == key) {
             let stat = match dir.stat(name) {
                 Ok(stat) if stat.kind == Kind::File => stat,
-                // Gone since the folder was listed: left to the merge.
+                // Deleted since the folder was listed: the merge handles the resource.
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
                 Err(error) => {
@@ -450,7 +454,7 @@ impl Walk<'_> {
             let known = self.known.peek()?;
             let (same_file, same_links) =
                 known.map_or((false, false), |known| same_as_seen(&known.witness, &stat, &links));
-            // Read again where its bytes are to be kept and are not.
+            // A file is read again if its bytes must be stored and the store does not have them.
             let kept =
                 self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
             self.known.advance();
@@ -476,7 +480,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The links of a file as it is now.
+    /// Returns the current links of a file, and reports a problem with its sidecar.
     fn links_of(&mut self, path: &[u8]) -> Vec<Link> {
         let (links, problem) = links_of(self.folder, &self.options.ingest, path);
         if let Some(problem) = problem {
@@ -485,7 +489,8 @@ impl Walk<'_> {
         links
     }
 
-    /// Leaves what is known of a file or folder as it is, since it cannot be read now.
+    /// Skips the resources of a file or folder that cannot be read now, so that their state does
+    /// not change.
     fn skip(&mut self, path: &[u8], kind: Kind) -> Result<(), ScanError> {
         let mut key = key_of(path);
         if kind == Kind::Folder {
@@ -524,8 +529,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A resource whose file no listing named. Gone is what is not there when asked for by its
-    /// name.
+    /// Handles a resource whose file was not listed. The file is missing only if opening its path
+    /// also fails, because a listing may omit a file that is being replaced.
     fn gone(&mut self, key: String) -> Result<(), ScanError> {
         let path = path_of(&key);
         self.sink.begin();
@@ -543,7 +548,7 @@ impl Walk<'_> {
             | PathState::LeftOut
             | PathState::Nothing) => {
                 self.report.gone += 1;
-                // What a folder took the place of is replaced rather than lost.
+                // A file that was replaced by a folder is not judged by the guard.
                 if self.options.deletions == Deletions::Confirmed
                     || matches!(found, PathState::Folder)
                 {
@@ -562,7 +567,7 @@ impl Walk<'_> {
     }
 }
 
-/// The links of a file as it is now, and what is wrong with them.
+/// Returns the current links of a file, and the problem with its sidecar.
 fn links_of(folder: &Folder, options: &IngestOptions, path: &[u8]) -> (Vec<Link>, Option<String>) {
     if !options.links.active() {
         return (Vec::new(), None);
@@ -571,7 +576,7 @@ fn links_of(folder: &Folder, options: &IngestOptions, path: &[u8]) -> (Vec<Link>
     (found.links, found.problem)
 }
 
-/// Does the log know resources beneath this key?
+/// Whether the log has resources below this key.
 pub(crate) fn is_folder(log: &dyn ChangeLog, set: SetId, key: &str) -> Result<bool, LogError> {
     let mut found = false;
     log.scan(set, &beneath(key), &mut |_| {
@@ -581,9 +586,9 @@ pub(crate) fn is_folder(log: &dyn ChangeLog, set: SetId, key: &str) -> Result<bo
     Ok(found)
 }
 
-/// The keys beneath that of a folder.
+/// Returns the range of keys below the key of a folder.
 pub(crate) fn beneath(key: &str) -> KeyRange {
-    // `0` is the byte after `/`.
+    // The byte after `/` is `0`.
     KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) }
 }
 
@@ -604,11 +609,11 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 struct Known {
     key: String,
     witness: Vec<u8>,
-    /// Whether a copy of its bytes is kept.
+    /// Whether the store has a copy of the bytes.
     kept: bool,
 }
 
-/// The resource table in key order, a page at a time.
+/// Iterator over the resource table in key order, which reads a page at a time.
 struct KnownResources<'a> {
     log: &'a dyn ChangeLog,
     set: SetId,
@@ -627,7 +632,7 @@ impl<'a> KnownResources<'a> {
     fn peek(&mut self) -> Result<Option<&Known>, LogError> {
         while self.page.is_empty() && !self.ended {
             let page = &mut self.page;
-            // Keys with a colon are URIs of resources that live elsewhere, not files.
+            // Keys with a colon are URIs of resources on other servers, not files.
             self.log.scan(self.set, &self.range, &mut |resource| {
                 page.push_back(Known {
                     key: resource.key.clone(),

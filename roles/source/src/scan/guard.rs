@@ -1,31 +1,31 @@
-//! The deletion guard: how many resources a set may lose before their deletion waits for a
-//! confirmation.
+//! Deletion guard, which limits how many resources a set may lose without a confirmation.
 
 use abreast_core::ChangeLog;
 use abreast_core::LogError;
 use abreast_core::SetId;
 use std::time::{Duration, Instant};
 
-/// A set that becomes smaller by more than this number, and by more than a tenth, is held.
+/// Deletions are held if they are more than this number and more than a tenth of the set.
 const MANY: u64 = 1_000;
-/// A set of at least this size that becomes smaller by more than half is held.
+/// In a set of at least this size, deletions are held if they are more than half of the set.
 const FEW: u64 = 10;
-/// How long deletions are held, unless the user wants it otherwise.
+/// Default duration for which deletions are held.
 pub(crate) const HOLD: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Deletions that follow each other within this time are judged together.
+/// Time during which successive deletions are judged together.
 const LATELY: Duration = Duration::from_secs(600);
 
-/// The treatment of resources whose files are gone.
+/// Rule for resources whose files are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletions {
-    /// Their deletion is recorded, unless the guard holds it: when the set would become smaller by
-    /// more than 10 % and more than 1,000, or by more than half of 10 or more, or the folder is
-    /// empty.
+    /// Records deletions, unless the guard holds them. The guard holds deletions if the set would
+    /// lose more than 1,000 resources and more than 10 %, or more than half of 10 or more
+    /// resources, or if the folder is empty.
     Guarded {
-        /// The most resources that the set had lately; 0: what it has when the scan begins.
+        /// Largest recent number of resources in the set; 0 for the number at the start of the
+        /// scan.
         peak: u64,
     },
-    /// Their deletion is recorded, however many they are: it was confirmed.
+    /// Records all deletions, because they were confirmed.
     Confirmed,
 }
 
@@ -35,22 +35,23 @@ impl Default for Deletions {
     }
 }
 
-/// Deletions that are held.
+/// Deletions that wait for a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Resources whose files are gone, or left out by the rules of the set.
+    /// Number of resources whose files are missing or excluded by the filter.
     pub missing: u64,
-    /// Those of them that have a file, which the rules leave out.
+    /// Number of these resources whose files exist and are excluded by the filter.
     pub left_out: u64,
-    /// Resources that the set had.
+    /// Number of resources before the deletions.
     pub of: u64,
-    /// Deletions recorded lately: they are judged together with those held.
+    /// Number of recently recorded deletions, which are judged together with the held deletions.
     pub before: u64,
 }
 
 impl Held {
-    /// Holds the deletion of what is lost of a set that has `resources` now, and had `before` this change. What was created
-    /// since makes up for it: a folder that moved is no loss.
+    /// Decides whether to hold deletions in a set that has `resources` now and had `before`
+    /// earlier. New resources compensate for deleted ones, so that moving a folder does not count
+    /// as a loss.
     pub(crate) fn judge(lost: &Lost, resources: u64, before: u64, emptied: bool) -> Option<Self> {
         let missing = lost.count;
         let gone = before.saturating_sub(resources.saturating_sub(missing));
@@ -62,7 +63,7 @@ impl Held {
         (missing > 0 && (emptied || many || most)).then_some(held)
     }
 
-    /// The condition under which the deletions are to be confirmed, for help texts.
+    /// Condition for the confirmation of these deletions, for help texts.
     pub fn if_intended(&self) -> &'static str {
         match self.left_out {
             0 => "they were removed on purpose",
@@ -102,7 +103,7 @@ impl std::fmt::Display for Held {
     }
 }
 
-/// The most resources that a set had lately, when nothing of it was known to be gone.
+/// Largest number of resources that a set had recently, while no deletion was pending.
 #[derive(Debug)]
 pub(crate) struct Peak {
     since: Instant,
@@ -121,14 +122,15 @@ impl Peak {
         Self { since: now, now: 0, before: 0 }
     }
 
-    /// Notes how many there are, when no deletion waits.
+    /// Records the number of resources. Call this method only if no deletion is pending.
     pub(crate) fn note(&mut self, now: Instant, resources: u64) {
         self.turn(now);
         self.now = self.now.max(resources);
     }
 
-    /// What deletions are judged against: the most of the last ten to twenty minutes. Where none were noted, that is what the
-    /// set has now, and later deletions are judged against it too: files of one `rm` may be seen in several passes.
+    /// Returns the number to which deletions are compared: the maximum of the last ten to twenty
+    /// minutes. Without a recorded number, stores and returns the current one, because several
+    /// passes can find the deletions of a single `rm`.
     pub(crate) fn judged(&mut self, now: Instant, resources: u64) -> u64 {
         if self.most(now) == 0 {
             self.note(now, resources);
@@ -148,23 +150,22 @@ impl Peak {
         }
     }
 
-    /// Forgets what was before: what is gone since was confirmed.
+    /// Resets the maximum after deletions were confirmed.
     pub(crate) fn forget(&mut self, now: Instant) {
         *self = Self::new(now);
     }
 }
 
-/// Keys of resources whose files are gone that are kept until it is decided what becomes of them;
-/// of more, their number.
+/// Most keys of missing resources in memory. Beyond this limit, only the number is counted.
 const MAX_LOST: usize = 50_000;
 
-/// Resources whose files are gone, or left out by the rules of the set.
+/// Resources whose files are missing, or excluded by the filter of the set.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: u64,
-    /// The number of them with a file that the rules of the set leave out.
+    /// Number of these resources whose files exist and are excluded by the filter.
     pub(crate) left_out: u64,
-    /// Their keys; empty when they are too many to keep.
+    /// Keys of the resources; empty if the number exceeds the limit.
     pub(crate) keys: Vec<String>,
 }
 
@@ -178,12 +179,12 @@ impl Lost {
         }
     }
 
-    /// Whether there are more than the keys that were kept.
+    /// Whether the number exceeds the limit of keys.
     pub(crate) const fn too_many(&self) -> bool {
         self.count > MAX_LOST as u64
     }
 
-    /// Adds those that the log knows.
+    /// Adds the resources that are in the log, from these keys.
     pub(crate) fn add_known(
         &mut self,
         log: &dyn ChangeLog,
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_was_created_makes_up_for_what_is_gone() {
-        // Of 6,000 files, 3,000 moved.
+        // The set has 6,000 files, and 3,000 of them are moved.
         assert!(judge(3_000, 9_000, 6_000, false).is_none());
         assert!(judge(40, 6_000, 6_000, false).is_none(), "and then 40 are removed");
         let held = judge(28, 29, 28, false).unwrap();
@@ -270,10 +271,10 @@ mod tests {
         let begun = Instant::now();
         let mut peak = Peak::new(begun);
         peak.note(begun, 50);
-        // New, and after a long time without any change.
+        // A new set, and a set after a long time without changes.
         for (mut peak, now) in [(Peak::new(begun), begun), (peak, begun + 3 * LATELY)] {
             assert!(judge(10, 40, peak.judged(now, 40), false).is_none());
-            // The size is not noted while more files are known to be gone.
+            // The size is not recorded while more files are missing.
             assert!(judge(15, 30, peak.judged(now, 30), false).is_some());
         }
     }

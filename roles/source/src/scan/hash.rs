@@ -1,4 +1,4 @@
-//! The digests of a file, kept only if the file stayed the same while it was read.
+//! Digests of files, which are valid only if the file did not change while it was read.
 
 use super::large::LargeFiles;
 use crate::names::fingerprint::fingerprint_of;
@@ -21,35 +21,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The result of reading a file.
+/// Result of reading a file.
 #[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
-    /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
+    /// The file did not change while it was read. The result includes the stored copy, if the set
+    /// stores copies.
     Stable(State, Stat, Option<PinnedContent>),
-    /// It changed while it was read, or a moment before, a process is writing it, or reading was
-    /// stopped: to be retried.
+    /// The file changed while or shortly before it was read, a process is writing the file, or
+    /// reading was stopped. The caller retries later.
     Unsettled,
-    /// It is large, and read aside: its digest is known later.
+    /// The file is large, and a separate thread must read it.
     Large,
-    /// It is gone, or not a regular file.
+    /// The file was deleted, or is not a regular file.
     Gone,
-    /// It could not be opened or read, for another reason than being gone.
+    /// The file exists, but cannot be opened or read.
     Failed(io::Error),
-    /// Its copy could not be kept in the store.
+    /// The copy of the file cannot be stored.
     NotKept(abreast_contents::Error),
 }
 
-/// The way files are read.
+/// Settings for reading files of a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
-    /// Ends all reading, also in the middle of a file.
+    /// Flag that stops reading, even in the middle of a file.
     pub(crate) stop: &'a AtomicBool,
-    /// The reader of large files; without one they are read here.
+    /// Queue of large files; `None` to read large files in this thread.
     pub(crate) aside: Option<&'a LargeFiles>,
-    /// No event shows which files other processes have open.
+    /// Whether to check which files other processes have open, because there are no events for
+    /// this.
     pub(crate) asks_writers: bool,
-    /// The least age of an empty file. It may be in the middle of being truncated: the event comes
-    /// when that is done, which can take long on a busy disk.
+    /// Minimum age of an empty file. A process may be truncating the file: on a busy disk this
+    /// takes long, and the event follows at the end.
     pub(crate) empty: Duration,
 }
 
@@ -58,8 +60,8 @@ impl Reading<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a file may still be written, as seen at the time `now`. `settle` is how long it must be the same when that
-    /// cannot be known.
+    /// Whether a process may still be writing a file. `now` is the local time since 1970. `settle`
+    /// is the time for which the file must be unchanged if some processes are not visible.
     fn is_unsettled(&self, rest: &Rest, now: Duration, stat: &Stat, settle: Duration) -> bool {
         let age = rest.age_at(now, stat);
         if stat.size == 0 && age < self.empty {
@@ -69,34 +71,35 @@ impl Reading<'_> {
     }
 }
 
-/// A file to hash.
+/// A file to read and hash.
 pub(crate) struct Target<'a> {
     pub(crate) dir: &'a Dir,
     pub(crate) name: &'a [u8],
 }
 
-/// Time between two reports on a large file that is being read.
+/// Interval between two log messages about the progress in a large file.
 const PROGRESS: Duration = Duration::from_secs(10);
 const CHUNK: usize = 256 * 1024;
-/// Files up to this size are read whole, and hashed several at once.
+/// Largest size in bytes of a small file. Small files are read whole, and several are hashed at
+/// once.
 const SMALL: u64 = 64 * 1024;
 /// Bytes of small files in memory before they are hashed.
 const TOGETHER: usize = 512 * 1024;
 
-/// Reads files and hashes them; keeps its buffers.
+/// Reads and hashes files. The buffers are reused.
 pub(crate) struct Hasher<'a> {
     reading: Reading<'a>,
     policy: DigestPolicy,
-    /// Files that changed more recently are not read.
+    /// Time since the last change that a file must have to be read.
     settle: Duration,
     rest: Arc<Rest>,
-    /// The store of copies.
+    /// Store for copies of the contents.
     contents: Option<Contents>,
     chunk: Vec<u8>,
     small: Vec<u8>,
 }
 
-/// A small file in the buffer, waiting for its digest.
+/// A small file in the buffer whose digest is not yet computed.
 struct Waiting {
     place: usize,
     range: Range<usize>,
@@ -116,7 +119,7 @@ impl<'a> Hasher<'a> {
         }
     }
 
-    /// Hashes files, and returns how each ended, in their order.
+    /// Hashes files. Returns the results in the order of `targets`.
     pub(crate) fn hash(&mut self, targets: &[Target<'_>]) -> Vec<Hashed> {
         let mut results: Vec<Hashed> = Vec::with_capacity(targets.len());
         let mut waiting = Vec::new();
@@ -133,7 +136,7 @@ impl<'a> Hasher<'a> {
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
-                        // Stands in for those waiting until their digest is known.
+                        // Placeholder until the digest of the file is known.
                         Hashed::Unsettled
                     }
                     Err(error) => Hashed::Failed(error),
@@ -159,7 +162,7 @@ impl<'a> Hasher<'a> {
         results
     }
 
-    /// Reads a small file into the buffer; `None` if it changed meanwhile.
+    /// Reads a small file into the buffer; `None` if the file changed meanwhile.
     fn read_small(&mut self, mut file: File, before: &Stat) -> io::Result<Option<Range<usize>>> {
         let start = self.small.len();
         let end = start + before.size as usize;
@@ -264,7 +267,7 @@ impl<'a> Hasher<'a> {
     }
 }
 
-/// Is it the file that failed, or the store?
+/// Distinguishes errors of the file from errors of the store.
 fn not_kept(error: abreast_contents::Error) -> Hashed {
     use abreast_contents::ErrorKind;
     match error.kind() {
@@ -273,7 +276,7 @@ fn not_kept(error: abreast_contents::Error) -> Hashed {
     }
 }
 
-/// Reads a file to its end; false when it is longer than it should be.
+/// Reads a file to its end. Returns false if the file is longer than `size`.
 fn read_all(
     file: &mut File,
     chunk: &mut [u8],
@@ -312,7 +315,7 @@ pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
     }
 }
 
-/// Last-Modified, in whole seconds as in HTTP.
+/// Returns the time for Last-Modified, in whole seconds as in HTTP.
 pub(crate) fn modified_of(stat: &Stat) -> Timestamp {
     Timestamp::from_seconds(stat.mtime_ns.div_euclid(1_000_000_000))
 }

@@ -1,8 +1,8 @@
-//! From a path to a recorded change: files are hashed on all cores, recorded in order.
+//! Conversion of paths to recorded changes. Files are hashed on all cores and recorded in order.
 //!
-//! One thread walks, one for each core hashes, one records; the queues between them are bounded,
-//! and the walk does not run far ahead of the recording, so memory does not grow with the folder,
-//! not even while one huge file is read.
+//! One thread walks, one thread per core hashes, and one thread records. The queues between the
+//! threads are bounded, and the distance between walk and recording is limited. Memory therefore
+//! does not grow with the folder, even while a very large file is read.
 
 use crate::links::fingerprint_with;
 use crate::names::fingerprint::{Fingerprint, fingerprint_of};
@@ -19,58 +19,59 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-/// Files in one batch: a few milliseconds of hashing, one transaction.
+/// Files in a batch, which needs a few milliseconds of hashing and a single transaction.
 const BATCH: usize = 512;
-/// Folders kept open by one batch.
+/// Most folders that a batch has open.
 const BATCH_FOLDERS: usize = 32;
-/// Resources of a new set in one transaction.
+/// Resources of a new set that are imported in a transaction.
 const IMPORT_BATCH: usize = 4_096;
-/// Batches waiting for a hashing thread, or to be recorded.
+/// Most batches that wait for a hashing thread, or for recording.
 const QUEUE: usize = 16;
-/// Problems reported one by one; the rest is counted.
+/// Most problems whose text is reported. Further problems are only counted.
 const MAX_PROBLEMS: usize = 100;
-/// Files that are gone, or could not be read, noted one by one.
+/// Most deleted or unreadable files whose paths are reported.
 pub(crate) const MAX_NOTED: usize = 10_000;
-/// Fewer files than this are hashed by the thread that asks.
+/// Most files that are hashed in the calling thread; more files are divided among threads.
 const HERE: usize = 16;
 
-/// Something to read, or to record as it is.
+/// A file to read, or a change to record without reading.
 pub(crate) enum Work {
     /// A file that is new or may have changed.
     Check { key: String, path: Vec<u8>, dir: Dir, links: Vec<Link> },
-    /// A resource whose links changed, and whose bytes did not.
+    /// A resource with new links and unchanged bytes.
     Relink(Box<Imported>),
-    /// A resource that is to be recorded as deleted.
+    /// A resource whose deletion is to be recorded.
     Gone { key: String },
 }
 
-/// The result of an ingest.
+/// Result of reading and recording files.
 #[derive(Debug, Default)]
 pub struct IngestReport {
-    /// Changes recorded (resources imported, for a new set).
+    /// Number of changes that were recorded; in a new set, of imported resources.
     pub recorded: u64,
-    /// Files read whose published state had not changed.
+    /// Number of files that were read and whose published state did not change.
     pub unchanged: u64,
-    /// Relative paths of files not yet settled: to be read again soon.
+    /// Relative paths of files that are not at rest, to be read again soon.
     pub deferred: Vec<Vec<u8>>,
-    /// Files that could not be read, with the reason; their published state remains.
+    /// Files that could not be read, with the reason. Their published state does not change.
     pub problems: Vec<String>,
-    /// Their number, reported or not.
+    /// Number of all problems, including problems without text.
     pub problem_count: u64,
     /// Relative paths that could not be read, up to a limit.
     pub(crate) unreadable: Vec<Vec<u8>>,
-    /// Large files that are to be read aside.
+    /// Large files that separate threads must read.
     pub(crate) large: Vec<Vec<u8>>,
-    /// Resources whose file was gone when it was to be read, up to a limit.
+    /// Resources whose files were deleted before they could be read, up to a limit.
     pub(crate) gone: Vec<String>,
-    /// Files with several names, and how each was found, up to a limit.
+    /// Files with several hard links, with their fingerprints, up to a limit.
     pub(crate) shared: Vec<(Vec<u8>, Fingerprint)>,
-    /// Keys of resources whose change was recorded, where links of others depend on them; up to a limit.
+    /// Keys of resources with recorded changes, if links of other resources depend on them, up to a
+    /// limit.
     pub(crate) touched: Vec<String>,
 }
 
 impl IngestReport {
-    /// A path that cannot be read now, and may be later.
+    /// Adds a path that cannot be read now, but possibly later.
     pub(crate) fn problem(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
         if self.unreadable.len() < MAX_NOTED {
             self.unreadable.push(path.to_vec());
@@ -78,7 +79,7 @@ impl IngestReport {
         self.refused(path, error);
     }
 
-    /// A path that is not published as it is.
+    /// Adds a path that cannot be published, until it is changed.
     pub(crate) fn refused(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
         self.problem_of(format!(
             "cannot read `{}`: {error}",
@@ -93,14 +94,14 @@ impl IngestReport {
         }
     }
 
-    /// A file that others may change under a name that is not watched.
+    /// Adds a file with several hard links, which can change under a name that is not watched.
     pub(crate) fn shares(&mut self, path: &[u8], stat: &Stat) {
         if stat.links > 1 && self.shared.len() < MAX_NOTED {
             self.shared.push((path.to_vec(), fingerprint_of(stat)));
         }
     }
 
-    /// Takes over what another part of the same work found.
+    /// Adds the results of another part of the same work.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.recorded += other.recorded;
         self.unchanged += other.unchanged;
@@ -117,44 +118,44 @@ impl IngestReport {
 
 #[expect(clippy::large_enum_variant, reason = "nearly every outcome is a Put")]
 enum Outcome {
-    /// With the copy of its bytes, held until the record of it is durable, and the file if it has
-    /// several names.
+    /// State of a file, with its stored copy, which is held until the change is durable, and the
+    /// file if it has several hard links.
     Put(Imported, Option<PinnedContent>, Option<(Vec<u8>, Stat)>),
     Gone(String),
-    /// Its file was gone when it was to be read.
+    /// The file was deleted before it could be read.
     Lost(String),
     Deferred(Vec<u8>),
     Large(Vec<u8>),
     Problem(Vec<u8>, String),
-    /// The copy of a file could not be kept: recording stops, since the store cannot take what it
-    /// must.
+    /// The copy of a file could not be stored. Recording stops, because the store probably cannot
+    /// record the change either.
     NotKept(LogError),
 }
 
-/// Items that are handled together.
+/// Items that are read and recorded together.
 struct Batch<T> {
     number: u64,
-    /// Writes of others before the first item was inspected.
+    /// Count of the API's writes before the first item was inspected.
     writes: u64,
     items: Vec<T>,
 }
 
-/// The receiver of the walk's work. Refuses when the recording has failed.
+/// Receiver of the items that the walk finds. Returns an error after recording failed.
 pub(crate) struct Sink {
     batch: Vec<Work>,
     folders: usize,
     number: u64,
-    /// Writes of others before the batch was begun.
+    /// Count of the API's writes before the batch was started.
     before: u64,
     writes: Arc<Writes>,
     sender: SyncSender<Batch<Work>>,
     recorded: Arc<Recorded>,
-    /// Batches that may be on their way.
+    /// Most batches between the walk and the recording.
     ahead: u64,
 }
 
-/// The number of batches that are recorded: later ones that are hashed already wait for earlier
-/// ones.
+/// Number of batches that are recorded. A hashed batch waits until all earlier batches are
+/// recorded.
 #[derive(Default)]
 struct Recorded {
     batches: Mutex<u64>,
@@ -174,7 +175,7 @@ impl Recorded {
     }
 }
 
-/// Lets the walk continue when the recording ends, in any way.
+/// Wakes the walk when the recording ends, with or without an error.
 struct EndOnDrop<'r>(&'r Recorded);
 
 impl Drop for EndOnDrop<'_> {
@@ -183,11 +184,11 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The recording ended early; the reason is the result of [`ingest`].
+/// Error of the walk after recording ended early; [`ingest`] returns the reason.
 pub(crate) struct Closed;
 
 impl Sink {
-    /// To be called before a file is inspected whose result is pushed next.
+    /// Stores the count of writes. Call this method before inspecting the file of the next item.
     pub(crate) fn begin(&mut self) {
         if self.batch.is_empty() {
             self.before = self.writes.count();
@@ -199,8 +200,8 @@ impl Sink {
         if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// To be called when the walk continues in another folder, so that a batch does not keep too
-    /// many open.
+    /// Counts the folders of a batch, and ends the batch at the limit. Call this method when the
+    /// walk continues in another folder.
     pub(crate) fn next_folder(&mut self) -> Result<(), Closed> {
         self.folders += 1;
         if self.folders >= BATCH_FOLDERS && !self.batch.is_empty() { self.flush() } else { Ok(()) }
@@ -219,10 +220,10 @@ impl Sink {
     }
 }
 
-/// Runs `walk`, hashing and recording what it pushes.
+/// Runs `walk`, and hashes and records its items.
 ///
 /// # Errors
-/// When the log fails.
+/// The log fails, or cannot store a copy.
 pub(crate) fn ingest<R: Send>(
     log: &dyn ChangeLog,
     set: SetId,
@@ -242,7 +243,7 @@ pub(crate) fn ingest<R: Send>(
             scope.spawn(move || hash_batches(&receiver, &sender, options, reading));
         }
         drop(done_sender);
-        // Only the hashing threads hold the receiver now: when they stop, sending fails and the
+        // Only the hashing threads have the receiver now. When they stop, sending fails and the
         // walk ends.
         drop(work_receiver);
         let recorded = Arc::new(Recorded::default());
@@ -286,7 +287,8 @@ fn hash_batches(
     }
 }
 
-/// Content before its row: what cannot be made durable is not recorded.
+/// Makes copies durable before their rows are recorded. After a failure, the items with copies are
+/// replaced by the error.
 fn make_durable(contents: &Contents, items: &mut [Outcome]) {
     if !items.iter().any(|item| matches!(item, Outcome::Put(_, Some(_), _))) {
         return;
@@ -300,14 +302,14 @@ fn make_durable(contents: &Contents, items: &mut [Outcome]) {
     }
 }
 
-/// The store cannot keep the copy of a file.
+/// Returns the error for a file whose copy cannot be stored.
 fn not_kept(path: &[u8], cause: impl std::error::Error + Send + Sync + 'static) -> LogError {
     let path = String::from_utf8_lossy(path).escape_debug().to_string();
     LogError::new(ErrorKind::Io, format!("cannot keep a copy of `{path}` in the store"))
         .with_cause(cause)
 }
 
-/// An error with its causes.
+/// Returns the text of an error with all of its causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -318,7 +320,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A state whose bytes are as before: their copy is held, if there still is one.
+/// Returns a resource with unchanged bytes, and holds the copy of the bytes if it still exists.
 fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
     let held = resource
         .state
@@ -329,7 +331,7 @@ fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
     Outcome::Put(resource, held, None)
 }
 
-/// Reads the files of a batch. What is kept of them is durable afterwards.
+/// Reads the files of a batch, and makes their copies durable.
 fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) -> Vec<Outcome> {
     let name_of =
         |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
@@ -370,7 +372,7 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
     outcomes
 }
 
-/// The changes to record of a batch; the rest of it is in the report.
+/// Changes of a batch that are to be recorded; other results are in the report.
 #[derive(Default)]
 struct Recordable {
     puts: Vec<Imported>,
@@ -407,8 +409,8 @@ impl Recordable {
         to
     }
 
-    /// Hands it to the log, but for what others recorded since `writes`; false when an earlier
-    /// append has failed.
+    /// Appends the changes to the log, except for keys that the API wrote since `writes`. Returns
+    /// false if an earlier append failed.
     fn append(
         mut self,
         log: &dyn ChangeLog,
@@ -449,14 +451,14 @@ impl Recordable {
     }
 }
 
-/// Hashes and records a few thousand files at most, all of them known by name.
+/// Reads and records up to a few thousand files, whose paths are known.
 ///
-/// `again` is called when all are read, and returns for a path whether something happened to it
-/// meanwhile: what was read of that is not recorded. `writes` are those of others before the first
-/// of the files was examined.
+/// After reading, `again` is called for each path, and returns whether the path had an event
+/// meanwhile; the result of such a path is not recorded. `writes` is the count of the API's writes
+/// before the first file was inspected.
 ///
 /// # Errors
-/// When the log fails.
+/// The log fails, or cannot store a copy.
 pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
     log: &dyn ChangeLog,
     set: SetId,
@@ -525,7 +527,7 @@ fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work
                 outcomes
             }));
         }
-        // Taken from the end: in their order again.
+        // The parts were taken from the end, so their order is reversed.
         let parts = parts.into_iter().rev();
         parts
             .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -1,4 +1,4 @@
-//! Large files that wait to be read aside, and the results of those that were read.
+//! Queue of large files that separate threads read, and the results.
 
 use crate::names::fingerprint::{Fingerprint, fingerprint_of};
 use abreast_contents::PinnedContent;
@@ -8,17 +8,17 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Files larger than this are read aside.
+/// Size in bytes above which separate threads read a file.
 pub(super) const LARGE: u64 = 16 * 1024 * 1024;
-/// Paths that may wait; what is beyond is found by the next scan.
+/// Most paths in the queue. The next scan finds further files.
 const MAX_WAITING: usize = 10_000;
-/// Digests kept until they are used.
+/// Most results in memory until the watch records them.
 const MAX_RESULTS: usize = 256;
 
-/// The result of reading one large file.
+/// Result of reading a large file: state, metadata and stored copy.
 pub(super) type Result = (State, Stat, Option<PinnedContent>);
 
-/// The queue of the threads that read large files.
+/// Queue of the threads that read large files.
 #[derive(Default)]
 pub(crate) struct LargeFiles {
     queue: Mutex<Queue>,
@@ -29,9 +29,9 @@ pub(crate) struct LargeFiles {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Vec<u8>>,
-    /// Waiting, or being read.
+    /// Paths that are in the queue or are being read.
     known: HashSet<Vec<u8>>,
-    /// Read, and to be recorded by the watch.
+    /// Paths that were read, and that the watch must record.
     ready: Vec<Vec<u8>>,
     results: HashMap<Fingerprint, Result>,
 }
@@ -41,7 +41,7 @@ impl LargeFiles {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next file; waits for one. `None` when reading is to end.
+    /// Waits for a file and returns its path; `None` if the threads must end.
     pub(super) fn next(&self) -> Option<Vec<u8>> {
         let mut queue = self.lock();
         loop {
@@ -55,12 +55,13 @@ impl LargeFiles {
         }
     }
 
-    /// Notes that a file was read.
+    /// Adds the result of reading a file.
     pub(super) fn finish(&self, path: Vec<u8>, result: Option<Result>) {
         let mut queue = self.lock();
         if let Some(result) = result {
             if queue.results.len() >= MAX_RESULTS {
-                // Results of files that changed since are not requested again.
+                // Results of files that have changed since are never requested. Remove all results,
+                // to free the space.
                 queue.results.clear();
             }
             queue.results.insert(fingerprint_of(&result.1), result);
@@ -69,7 +70,8 @@ impl LargeFiles {
         queue.ready.push(path);
     }
 
-    /// Adds files to be read; returns how many are waiting or being read.
+    /// Adds files to the queue. Returns the number of files that are in the queue or are being
+    /// read.
     pub(super) fn add(&self, paths: Vec<Vec<u8>>) -> usize {
         let mut queue = self.lock();
         for path in paths {
@@ -85,25 +87,25 @@ impl LargeFiles {
         self.more.notify_all();
     }
 
-    /// Ends the threads that wait for a file, and reading.
+    /// Stops the threads, including a thread that is reading a file.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Under the lock: a thread that is about to wait sees the flag or the notification.
+        // The lock ensures that a thread that is about to wait sees the flag or the notification.
         drop(self.lock());
         self.wake();
     }
 
-    /// Set when reading is to end.
+    /// Flag that stops the reading of files.
     pub(super) fn stop(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Paths whose files were read since this was last asked, or could not be.
+    /// Returns the paths of files that were read, or failed, since the last call.
     pub(super) fn take_ready(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.lock().ready)
     }
 
-    /// The result of the file that has this fingerprint now.
+    /// Removes and returns the result of the file with this fingerprint.
     pub(super) fn take(&self, witness: &Fingerprint) -> Option<Result> {
         self.lock().results.remove(witness)
     }

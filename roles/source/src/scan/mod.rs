@@ -1,4 +1,5 @@
-//! From a folder to its change log: files are found by a scan or by events, read when they are complete, and recorded.
+//! Conversion of a folder to its change log: scans and events find files, which are read when
+//! complete, and recorded.
 
 pub(crate) mod appends;
 mod aside;

@@ -1,4 +1,4 @@
-//! The options for reading and recording files.
+//! Options for reading and recording files.
 
 use super::rest::Rest;
 use super::writes::Writes;
@@ -7,15 +7,15 @@ use abreast_contents::Contents;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The digests that a set publishes.
+/// Digests that a set publishes for each file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestPolicy {
-    /// MD5: the cheapest that the specifications name.
+    /// MD5, the digest with the lowest cost of the digests in the specifications.
     #[default]
     Md5,
-    /// SHA-256: about three times the cost of MD5 without hardware support.
+    /// SHA-256, which costs about three times as much as MD5 without hardware support.
     Sha256,
-    /// Both.
+    /// Both MD5 and SHA-256 for each file.
     Both,
 }
 
@@ -29,23 +29,25 @@ impl DigestPolicy {
     }
 }
 
-/// The options for reading and recording files.
+/// Options for reading and recording files, with references to shared state.
 #[derive(Clone, Debug)]
 pub struct IngestOptions {
-    /// Digests to compute.
+    /// Digests to compute for each file.
     pub digests: DigestPolicy,
-    /// A file changed more recently than this is not read yet, unless it is known that no process
-    /// has it open: one may still be writing it. Zero takes all files as they are.
+    /// Minimum time since the last change of a file that is read, unless no process has the file
+    /// open. A process may still be writing a more recent file. Zero reads all files immediately.
     pub settle: Duration,
-    /// The source of the links of files.
+    /// Source of the links of files.
     pub links: Arc<Links>,
-    /// The changes that others record in the same set.
+    /// Count of the changes that are not recorded by the watch.
     pub writes: Arc<Writes>,
-    /// The store for a copy of each new content, made before the change is recorded.
+    /// Store for a copy of each new content, made before the change is recorded; `None` for sets
+    /// without versions.
     pub contents: Option<Contents>,
-    /// Resources that are new in the set were there before it: its first ones.
+    /// Whether new resources belong to the initial state of the set, which existed before the set
+    /// was created.
     pub first: bool,
-    /// What is known of files that may be written.
+    /// Information about files that a process may be writing.
     pub rest: Arc<Rest>,
 }
 

@@ -1,51 +1,53 @@
-//! Paths that had an event, and when each is due to be read.
+//! Paths with events, and the time when each path is due to be read.
 
 use crate::scan::events::Hint;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Paths that may wait; more are left to a scan.
+/// Most paths in the queue. With more, the whole folder is scanned.
 pub(crate) const MAX_PENDING: usize = 50_000;
-/// Paths read in one pass.
+/// Most paths that are read in one pass.
 const MAX_READY: usize = 5_000;
-/// A path that changes continuously is read after this long, if no process is known to be writing
-/// it.
+/// Longest delay of a path that changes continuously, if no process is known to be writing the
+/// file.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// How long a written file may remain open and unchanged before it is read as it is.
+/// Longest time that a written file may remain open and unchanged before its current content is
+/// read.
 pub(crate) const UNCLOSED: Duration = Duration::from_secs(60);
-/// After this, a written file may have been altered by its path, and no close is to come: it is asked who has it open.
+/// Time after which it is checked whether a process has a written file open: a file that was
+/// modified by path does not cause a close event.
 const UNSURE: Duration = Duration::from_secs(1);
-/// The same for a file that was created and not written yet.
+/// Time until the same check for a file that was created and not yet written.
 const UNWRITTEN: Duration = Duration::from_secs(2);
-/// A file that was touched less than this ago is left alone: an event of this moment may not have
-/// arrived yet.
+/// Shortest time since the last change of a file that is read, because the event of a more recent
+/// change may not have arrived.
 pub(crate) const INSTANT: Duration = Duration::from_millis(10);
-/// A finished file is not published at once when it was within this time.
+/// A finished file is not published immediately if it was already published within this time.
 const REPEATED: Duration = Duration::from_secs(1);
-/// Files published at once that are remembered.
+/// Most immediately published files in memory.
 const MAX_REPEATED: usize = 10_000;
 
-/// A path that had an event.
+/// State of a path with events.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     first: Instant,
     last: Instant,
     writing: Writing,
-    /// It was asked who has it open.
+    /// Whether it was already checked which process has the file open.
     is_asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writing {
-    /// No writer, as far as events show.
+    /// No process is writing the file, according to events.
     No,
-    /// No writer: it was closed, or moved here complete.
+    /// The file was closed after writing, or moved here in complete form.
     Finished,
-    /// No writer: it was moved away or removed.
+    /// The file was deleted or moved away.
     Gone,
-    /// Created by a process that has not closed it.
+    /// Created by a process that did not close the file.
     Created,
-    /// Written by a process that has not closed it.
+    /// Written by a process that did not close the file.
     Written,
 }
 
@@ -55,21 +57,21 @@ impl Writing {
     }
 }
 
-/// The paths that wait.
+/// Queue of the paths that have events.
 #[derive(Debug)]
 pub(crate) struct Pending {
     paths: BTreeMap<Vec<u8>, Path>,
-    /// None of them is due before this. It is computed again only when that time has come: paths
-    /// may be many, and events come often.
+    /// No path is due before this time. The time is not recomputed at each event, because the queue
+    /// can be long and events are frequent.
     earliest: Option<Instant>,
-    /// When the first and the last path was removed, of those that wait.
+    /// Times at which the first and the last of the queued paths were deleted.
     removed: Option<(Instant, Instant)>,
-    /// No written path is to be asked about before this.
+    /// No written path needs a check of its open files before this time.
     unsure: Option<Instant>,
-    /// When files were published at once.
+    /// Times at which files were published immediately.
     repeated: HashMap<Vec<u8>, Instant>,
     debounce: Duration,
-    /// Whether finished files are due at once; otherwise they wait like others.
+    /// Whether finished files are due immediately, without the delay of other files.
     at_once: bool,
 }
 
@@ -90,7 +92,7 @@ impl Pending {
         self.paths.len() > MAX_PENDING
     }
 
-    /// Notes an event.
+    /// Updates the queue after an event.
     pub(crate) fn note(&mut self, path: Vec<u8>, hint: Hint) {
         let now = Instant::now();
         if matches!(hint, Hint::Folder | Hint::FolderGone) {
@@ -103,7 +105,7 @@ impl Pending {
             Hint::Created => Writing::Created,
             Hint::Finished | Hint::Folder => Writing::Finished,
             Hint::Gone | Hint::FolderGone => Writing::Gone,
-            // Its writer may still have it open.
+            // The process that writes the file may still have the file open.
             Hint::Attributes => known.map_or(Writing::No, |known| known.writing),
         };
         if writing == Writing::Written {
@@ -122,8 +124,8 @@ impl Pending {
         self.paths.insert(name, path);
     }
 
-    /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the
-    /// one before.
+    /// Removes the paths below a folder that was replaced. The new folder is read as a whole, and
+    /// the earlier events may be about the previous folder.
     fn forget_beneath(&mut self, folder: &[u8]) {
         let (first, end) = ([folder, b"/"].concat(), [folder, b"0"].concat());
         while let Some((path, _)) = self.paths.range(first.clone()..end.clone()).next() {
@@ -132,7 +134,7 @@ impl Pending {
         }
     }
 
-    /// Paths to be read later, though they had no event.
+    /// Adds paths that had no event, to be read later.
     pub(crate) fn defer(&mut self, paths: Vec<Vec<u8>>) {
         let now = Instant::now();
         for path in paths {
@@ -150,7 +152,8 @@ impl Pending {
         };
         let quiet = || rest(path.first, path.last);
         match path.writing {
-            // All of them together, so that the guard judges all.
+            // All deleted paths are due together, so that the guard judges all deletions in one
+            // decision.
             Writing::Gone => self.removed.map_or(path.last, |(first, last)| rest(first, last)),
             Writing::Finished if self.at_once => match self.repeated.get(name) {
                 Some(at) if path.last < *at + REPEATED => quiet(),
@@ -162,12 +165,12 @@ impl Pending {
         }
     }
 
-    /// When to take what is due: no path is due before.
+    /// Returns the time before which no path is due.
     pub(crate) const fn next_due(&self) -> Option<Instant> {
         self.earliest
     }
 
-    /// The paths that are due. They are forgotten.
+    /// Removes and returns the paths that are due.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<Vec<u8>> {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return Vec::new();
@@ -196,7 +199,8 @@ impl Pending {
         names
     }
 
-    /// Paths that were written and not closed, and are quiet: each of them once until it is written again.
+    /// Returns paths that were written and not closed, and have no recent events. A path is
+    /// returned once until the next write.
     pub(crate) fn take_unsure(&mut self, now: Instant) -> Vec<Vec<u8>> {
         if self.unsure.is_none_or(|unsure| unsure > now) {
             return Vec::new();
@@ -218,7 +222,7 @@ impl Pending {
         unsure
     }
 
-    /// Paths that are being written.
+    /// Returns the paths of files that processes are writing.
     pub(crate) fn written(&self) -> HashSet<Vec<u8>> {
         self.paths
             .iter()
@@ -227,26 +231,27 @@ impl Pending {
             .collect()
     }
 
-    /// Forgets when paths were removed, if none of them waits.
+    /// Resets the times of deletions if no deleted path is queued.
     fn forget_removed(&mut self) {
         if self.removed.is_some() && self.paths.values().all(|path| path.writing != Writing::Gone) {
             self.removed = None;
         }
     }
 
-    /// Whether a path waits that was removed.
+    /// Whether the queue contains a deleted path.
     pub(crate) const fn has_removed(&self) -> bool {
         self.removed.is_some()
     }
 
-    /// Whether it had an event.
+    /// Whether the queue contains a path.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.paths.contains_key(name)
     }
 
-    /// Forgets the paths that a scan of everything will read. Those still being written keep their
-    /// state, so that it does not publish them half-written, unless they are so many that scans
-    /// would follow each other without end.
+    /// Removes the paths that the next full scan will read. Paths of files that are still being
+    /// written keep their state, so that the scan does not publish incomplete files. If there are
+    /// too many such paths, they are removed too, because each scan would otherwise cause another
+    /// scan.
     pub(crate) fn leave_to_scan(&mut self, now: Instant) {
         let mut paths = std::mem::take(&mut self.paths);
         paths.retain(|name, path| path.writing.is_open() && self.due(name, path) > now);
@@ -272,7 +277,7 @@ mod tests {
         pending
     }
 
-    /// When the first path is due. What is awaited is never later.
+    /// Returns the time at which the first path is due, and checks that `next_due` is not later.
     fn first_due(pending: &Pending) -> Instant {
         let due = pending.paths.iter().map(|(name, path)| pending.due(name, path)).min().unwrap();
         assert!(pending.next_due().unwrap() <= due);

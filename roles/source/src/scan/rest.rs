@@ -1,7 +1,9 @@
-//! Which files are at rest: not changed for a while, and not open for writing in any process that this one may see.
+//! Detection of files at rest: files that did not change for some time and that no visible process
+//! has open for writing.
 //!
-//! Clocks of file servers may be ahead of ours, and ours may be set back: a time that is still to come means nothing, and it is
-//! measured how long the file stays the same.
+//! The clock of a file server may be ahead of the local clock, and the local clock can be set back.
+//! For a file with a time in the future, the watch therefore measures how long the time of the file
+//! remains the same.
 
 use crate::scan::pending::UNCLOSED;
 use abreast_folder::Stat;
@@ -12,63 +14,68 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A file's times may lag this far behind what was done.
+/// Granularity of file times: the time of a file may be earlier than the change by this duration.
 const GRAIN: Duration = Duration::from_millis(20);
-/// The access modes of an open file that allow writing: `O_WRONLY` and `O_RDWR`.
+/// Access modes of open files that allow writing: `O_WRONLY` and `O_RDWR`.
 const WRITABLE: u64 = 0b11;
 
-/// How long a snapshot counts at least; one takes at most this part of the time: one of so many.
+/// Shortest time between two snapshots of open files, and the inverse of the highest share of time
+/// that snapshots may take.
 const SNAPSHOT: (Duration, u32) = (Duration::from_secs(1), 20);
-/// A clock is at most this far wrong; a time later than that counts as long ago.
+/// Largest difference between two clocks. A file time further in the future is treated as a time
+/// long ago.
 const FUTURE: Duration = Duration::from_secs(3_600);
-/// Files with a time to come that are observed; more count as those of long ago.
+/// Most files with a time in the future that are observed. Further files are treated as unchanged
+/// for a long time.
 const MAX_OBSERVED: usize = 100_000;
-/// Time between two searches for those that are observed no more.
+/// Interval between two removals of deleted or settled files from the observed files.
 const CLEARED: Duration = Duration::from_secs(60);
 
-/// What is known of files that may be written.
+/// Information about files that a process may be writing.
 #[derive(Debug, Default)]
 pub struct Rest {
     writers: Mutex<Option<Snapshot>>,
     observed: Mutex<Observed>,
 }
 
-/// Files with a time to come.
+/// Files whose time is in the future.
 #[derive(Debug, Default)]
 struct Observed {
-    /// By device and inode: that time, and since when it is the same.
+    /// Time of each file, by device and inode, and the first observation of that time.
     files: HashMap<(u64, u64), (i64, Instant)>,
-    /// When those that are there no more, or whose time has come, were last forgotten.
+    /// Last removal of files that were deleted or whose time is in the past.
     cleared: Option<Instant>,
 }
 
-/// The files open for writing.
+/// Snapshot of the files that are open for writing.
 #[derive(Debug)]
 struct Snapshot {
-    /// Since 1970.
+    /// Time of the snapshot since 1970.
     taken: Duration,
-    /// When it is taken again, whatever the times of files.
+    /// End of validity. A later question needs a new snapshot, even for a file that changed
+    /// earlier.
     until: Instant,
-    /// Device and inode.
+    /// Files open for writing, by device and inode.
     open: HashSet<(u64, u64)>,
-    /// Whether all processes were seen.
+    /// Whether the open files of all processes are visible.
     complete: bool,
 }
 
-/// The knowledge about a file.
+/// Answer to the question whether a process has a file open for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
-    /// A process has it open for writing.
+    /// A process has the file open for writing.
     Yes,
-    /// No process has.
+    /// All processes are visible, and none of them has the file open for writing.
     No,
-    /// No process that this one may see.
+    /// None of the visible processes has the file open for writing, but some processes are not
+    /// visible.
     Unknown,
 }
 
 impl Rest {
-    /// Time since the file's last change of content or metadata, seen at the time `now` of our clock, since 1970: a file changed later is
-    /// of age zero.
+    /// Returns the time since the last change of content or metadata of a file. `now` is the local
+    /// time since 1970. If the file changed after `now`, returns zero.
     pub(crate) fn age_at(&self, now: Duration, stat: &Stat) -> Duration {
         let age = (now.as_nanos() as i64).saturating_sub(stat.ctime_ns);
         if let Ok(age) = u64::try_from(age) {
@@ -99,14 +106,16 @@ impl Rest {
         }
     }
 
-    /// Whether a file may still be written, as seen at the time `now`: where no event shows who writes it. `settle` is how long it must
-    /// be the same when that cannot be known; zero takes it as it is.
+    /// Whether a process may still be writing a file, for folders without events. `now` is the
+    /// local time since 1970. `settle` is the time for which the file must be unchanged if some
+    /// processes are not visible; zero treats every such file as complete.
     pub(crate) fn is_unsettled(&self, now: Duration, stat: &Stat, settle: Duration) -> bool {
         let age = self.age_at(now, stat);
         if settle.is_zero() || age < settle.min(GRAIN) {
             return age < settle;
         }
-        // As events are believed: who writes nothing for so long has forgotten to close it.
+        // The same limit applies with events: a process that does not write for this time probably
+        // failed to close the file.
         age < UNCLOSED
             && match self.writer_of(stat) {
                 Open::Yes => true,
@@ -115,7 +124,8 @@ impl Rest {
             }
     }
 
-    /// Whether this file is open for writing; checked before it is read.
+    /// Checks whether a process has this file open for writing. Call this method before reading the
+    /// file.
     pub(crate) fn writer_of(&self, stat: &Stat) -> Open {
         let mut known = lock(&self.writers);
         let changed = Duration::from_nanos(u64::try_from(stat.ctime_ns).unwrap_or_default());
@@ -150,7 +160,7 @@ impl Snapshot {
         Self { taken, until, open, complete }
     }
 
-    /// Reads what processes have open; whether all were seen.
+    /// Reads the open files of all processes. Returns whether all processes are visible.
     fn read(processes: fs::ReadDir, open: &mut HashSet<(u64, u64)>) -> bool {
         let mut complete = true;
         let numbered =
@@ -165,7 +175,7 @@ impl Snapshot {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     complete = false;
                 }
-                // It ended meanwhile.
+                // The process ended after the folder was listed.
                 Err(_) => {}
             }
         }
@@ -173,9 +183,9 @@ impl Snapshot {
     }
 }
 
-/// The device and inode of an open file that can be written.
+/// Returns device and inode of an open file if the process can write to the file.
 fn writable(process: &Path, file: &Path) -> Option<(u64, u64)> {
-    // Sockets, pipes and the like have no path.
+    // Sockets, pipes and similar objects do not have an absolute path.
     if !fs::read_link(file).ok()?.is_absolute() {
         return None;
     }
@@ -197,7 +207,7 @@ mod tests {
         let writer = fs::File::create(&path).unwrap();
         let reader = fs::File::open(&path).unwrap();
         let stat = Stat::of(&reader).unwrap();
-        // Read again for each question, as for a file changed just now.
+        // Takes a new snapshot for each question, as for a file that changed recently.
         let asked = || Rest::default().writer_of(&stat);
         assert_eq!(asked(), Open::Yes);
         drop(writer);

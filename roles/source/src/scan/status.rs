@@ -1,32 +1,34 @@
-//! The state of the watching of one folder, as readiness, metrics and the API report it.
+//! Status of a watch, for readiness, metrics and the API.
 
 use crate::scan::guard::Held;
 use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use std::sync::Mutex;
 
-/// Most problems that are kept as text.
+/// Most problems whose text is stored; further problems are counted.
 const MAX_TEXTS: usize = 10;
 
-/// The state of a watch.
+/// State of a watch, for readiness and status pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchState {
-    /// Not begun.
+    /// The watch has not started.
     #[default]
     Starting,
-    /// Reading the whole folder.
+    /// The watch reads the whole folder.
     Scanning,
-    /// Waiting for changes.
+    /// The watch waits for changes.
     Watching,
-    /// The folder cannot be read; what was published stays, nothing is deleted.
+    /// The folder cannot be read, with the reason. Published resources remain, and no deletion is
+    /// recorded.
     Vanished(String),
-    /// The store failed, or its disk is full: nothing is recorded until it works again.
+    /// The store failed or its disk is full, with the reason. No change is recorded until the store
+    /// works again.
     Failed(String),
-    /// Ended.
+    /// The watch has ended, or was never started.
     Stopped,
 }
 
-/// Shared by the watch and those that report on it.
+/// Status that a watch shares with its readers.
 #[derive(Debug, Default)]
 pub struct WatchStatus(Mutex<Inner>);
 
@@ -38,15 +40,16 @@ struct Inner {
     problem_texts: Vec<String>,
     folder: Option<Folder>,
     held: Option<Held>,
-    /// Of sets of entities: blank nodes of several entities, and of none.
+    /// In sets of entities: numbers of blank nodes that belong to several entities, and that do not
+    /// belong to any entity.
     blank_nodes: Option<(u64, u64)>,
     confirmed: bool,
-    /// The confirmation was taken by a scan that has not ended.
+    /// Whether a scan that is still running uses the confirmation.
     confirming: bool,
     when_read: Option<Continuation>,
 }
 
-/// What is done when something else is complete.
+/// Function that is called when the first scan is complete.
 struct Continuation(Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Continuation {
@@ -56,39 +59,40 @@ impl std::fmt::Debug for Continuation {
 }
 
 impl WatchStatus {
-    /// Of a set that nothing is read for: its changes are given.
+    /// Creates the status of a set without a watch, whose changes come from another writer.
     pub fn stopped() -> Self {
         let inner = Inner { state: WatchState::Stopped, ..Inner::default() };
         Self(Mutex::new(inner))
     }
 
-    /// The state of the watch.
+    /// Returns the current state of the watch.
     pub fn state(&self) -> WatchState {
         self.lock().state.clone()
     }
 
-    /// When the last full scan ended.
+    /// Returns the end of the last full scan; `None` before the first scan ends.
     pub fn last_scan(&self) -> Option<Timestamp> {
         self.lock().last_scan
     }
 
-    /// Files and folders that the last full scan could not read.
+    /// Returns the number of files and folders that the last full scan could not read.
     pub fn problems(&self) -> u64 {
         self.lock().problems
     }
 
-    /// What these problems are; some of them, if there are many.
+    /// Returns the texts of some of these problems, up to ten.
     pub fn problem_texts(&self) -> Vec<String> {
         self.lock().problem_texts.clone()
     }
 
-    /// The folder as it was last read. Another one may take its place and be read from then on.
+    /// Returns the folder that was last read. If the folder is replaced, the watch opens the new
+    /// folder.
     pub fn folder(&self) -> Option<Folder> {
         self.lock().folder.clone()
     }
 
-    /// Of a set of entities: blank nodes in what was read last that belong to several entities, each
-    /// of which has a copy, and those that belong to none and are not published.
+    /// Returns two numbers for sets of entities: blank nodes that belong to several entities, each
+    /// of which has a copy, and blank nodes that do not belong to any entity and are not published.
     pub fn blank_nodes(&self) -> Option<(u64, u64)> {
         self.lock().blank_nodes
     }
@@ -97,13 +101,13 @@ impl WatchStatus {
         self.lock().blank_nodes = Some((shared, unreached));
     }
 
-    /// Deletions that wait for a confirmation.
+    /// Returns the deletions that wait for a confirmation.
     pub fn held(&self) -> Option<Held> {
         self.lock().held
     }
 
-    /// Confirms that the resources that are held were removed on purpose: the next scan, which
-    /// begins at once, records their deletion, however many they are.
+    /// Confirms the held deletions. The next scan starts immediately and records all deletions,
+    /// without the guard.
     pub fn confirm_deletions(&self) {
         self.lock().confirmed = true;
     }
@@ -112,7 +116,7 @@ impl WatchStatus {
         self.lock().confirmed
     }
 
-    /// Whether held deletions were confirmed and are not recorded yet.
+    /// Whether held deletions are confirmed and not yet recorded.
     pub fn is_confirming(&self) -> bool {
         let inner = self.lock();
         inner.held.is_some() && (inner.confirmed || inner.confirming)
@@ -124,7 +128,7 @@ impl WatchStatus {
         inner.confirming
     }
 
-    /// Sets what the scan that ended holds.
+    /// Sets the deletions that the last scan holds.
     pub(crate) fn set_held(&self, held: Option<Held>) {
         let mut inner = self.lock();
         inner.held = held;
@@ -135,8 +139,8 @@ impl WatchStatus {
         self.lock().folder = Some(folder.clone());
     }
 
-    /// Calls this on the thread of the watch when it has read everything for the first time; at once
-    /// if it has.
+    /// Calls `then` after the first complete scan, in the thread of the watch; immediately if the
+    /// first scan is already complete.
     pub fn when_read(&self, then: impl FnOnce() + Send + 'static) {
         let mut inner = self.lock();
         if inner.state == WatchState::Watching {
@@ -149,7 +153,7 @@ impl WatchStatus {
 
     pub(crate) fn set(&self, state: WatchState) {
         let mut inner = self.lock();
-        // Trying again is not yet working again.
+        // A retry does not mean that the folder or the store works again.
         let failing = matches!(inner.state, WatchState::Vanished(_) | WatchState::Failed(_));
         if !(failing && state == WatchState::Scanning) {
             inner.state = state;

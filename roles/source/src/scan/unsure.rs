@@ -1,7 +1,7 @@
-//! Paths without reliable events: folders that cannot be watched, paths that cannot be read, files
-//! with several names.
+//! Paths without reliable events: folders that cannot be watched, paths that cannot be read, and
+//! files with several hard links.
 //!
-//! They are examined again every second or so, longer apart when that takes long.
+//! The watch examines these paths about every second, or less often if the examination takes long.
 
 use crate::names::fingerprint::{Fingerprint, fingerprint_of, is_gone};
 use crate::names::path_state::{PathState, inspect};
@@ -12,30 +12,30 @@ use abreast_folder::{Folder, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time between two rounds, at least.
+/// Shortest pause between two examinations of these paths.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Time between two scans of everything, at least.
+/// Shortest pause between two full scans.
 const SCAN_PAUSE: Duration = Duration::from_secs(2);
-/// A round takes at most this part of the time: one of so many.
+/// Inverse of the highest share of time that examinations may take.
 const SHARE: u32 = 20;
-/// Paths kept; for more everything is scanned.
+/// Most unreadable paths in memory. With more, the whole folder is scanned.
 const MAX_PATHS: usize = 1_000;
-/// Files with several names that are followed; changes of more are found by scans, unless they are
-/// made under the name that is published.
+/// Most files with several hard links that are examined. Scans find changes of further files,
+/// unless the change is made under the published name.
 const MAX_SHARED: usize = 10_000;
 
-/// The paths that are examined at intervals.
+/// Paths that are examined at intervals, because events are missing or unreliable.
 #[derive(Debug)]
 pub(crate) struct Unsure {
-    /// Paths that could not be read.
+    /// Paths that could not be read in the last attempt.
     paths: BTreeSet<Vec<u8>>,
-    /// They were too many.
+    /// Whether the number of unreadable paths exceeded the limit, so that a full scan is necessary.
     more: bool,
-    /// A file was found to have several names: the others are found by a scan.
+    /// Whether a file with several hard links was found. A full scan must find its other names.
     linked: bool,
-    /// Files with several names, as they were seen last.
+    /// Files with several hard links, and the fingerprint of the last examination.
     shared: BTreeMap<Vec<u8>, Fingerprint>,
-    /// Nothing is watched at all, though it should be.
+    /// Whether events are enabled in the options but could not be started.
     unwatched: bool,
     next: Instant,
     next_scan: Instant,
@@ -55,7 +55,7 @@ impl Unsure {
         }
     }
 
-    /// A scan of everything begins, which finds them all again.
+    /// Removes all paths at the start of a full scan, which finds the paths again.
     pub(crate) fn forget(&mut self) {
         self.paths.clear();
         self.shared.clear();
@@ -63,8 +63,8 @@ impl Unsure {
         self.linked = false;
     }
 
-    /// Notes what could not be read, and files with several names; `all` when everything was
-    /// scanned.
+    /// Adds unreadable paths and files with several hard links. `all` is true if the report is of a
+    /// full scan.
     pub(crate) fn add(&mut self, report: &mut IngestReport, all: bool) {
         for path in std::mem::take(&mut report.unreadable) {
             if self.paths.len() < MAX_PATHS {
@@ -81,13 +81,13 @@ impl Unsure {
         }
     }
 
-    /// Whether a full scan is due.
+    /// Whether a full scan is necessary because of these paths, and its pause is over.
     pub(crate) fn scan_is_due(&self, events: Option<&Events>, now: Instant) -> bool {
         let many = || events.is_some_and(|events| events.blocked() == Blocked::Many);
         now >= self.next_scan && (self.unwatched || self.more || self.linked || many())
     }
 
-    /// A scan of everything took this long.
+    /// Computes the next time for a full scan from the duration of the last one.
     pub(crate) fn scanned(&mut self, took: Duration) {
         self.next_scan = Instant::now() + SCAN_PAUSE.max(took * SHARE);
     }
@@ -96,13 +96,13 @@ impl Unsure {
         now >= self.next
     }
 
-    /// A round took this long.
+    /// Computes the next time for an examination from the duration of the last one.
     pub(crate) fn examined(&mut self, took: Duration) {
         self.next = Instant::now() + PAUSE.max(took * SHARE);
     }
 
-    /// The paths that can be read now and may have changed. Those that could not be read before are
-    /// forgotten.
+    /// Returns the paths that may have changed and can be read now, and removes the returned paths
+    /// that were unreadable before.
     pub(crate) fn take_readable(
         &mut self,
         folder: &Folder,
@@ -121,12 +121,13 @@ impl Unsure {
                 }
             }
         }
-        // All of the folder is scanned as a whole.
+        // If the published folder itself was unreadable, a full scan replaces the examination of
+        // single paths.
         self.more |= ready.remove(&b""[..]);
         ready.into_iter().collect()
     }
 
-    /// The files with several names that changed, and were not touched for `settle`.
+    /// Returns files with several hard links that changed and then remained unchanged for `settle`.
     pub(crate) fn changed(
         &mut self,
         folder: &Folder,
@@ -136,7 +137,7 @@ impl Unsure {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut changed = Vec::new();
         self.shared.retain(|path, witness| {
-            // Moved, removed or replaced: that is an event.
+            // The file was moved, deleted or replaced, and its folder has an event for that.
             let Some(stat) = stat_of(folder, path) else { return false };
             if fingerprint_of(&stat) == *witness {
                 return true;
@@ -157,7 +158,7 @@ fn stat_of(folder: &Folder, path: &[u8]) -> Option<Stat> {
     dir.stat(path.rsplit(|byte| *byte == b'/').next()?).ok()
 }
 
-/// Whether the file or folder at a path can be read now, if there is one.
+/// Whether the file or folder at a path can be read now, or does not exist.
 fn is_readable(folder: &Folder, path: &[u8]) -> bool {
     match inspect(folder, path) {
         PathState::Unreadable(_) => false,

@@ -1,4 +1,4 @@
-//! A folder that is watched: what changes in it is recorded.
+//! Handle of a watch, which records the changes of a folder.
 
 pub use super::watch_options::WatchOptions;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// A running watch; it is stopped with [`Watch::stop`], or when it is dropped.
+/// A running watch. [`Watch::stop`] stops the watch; dropping the value also stops it.
 pub struct Watch {
     stop: Arc<AtomicBool>,
     status: Arc<WatchStatus>,
@@ -17,7 +17,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts watching. The first scan runs in the background; see [`WatchStatus`].
+    /// Starts a watch. The first scan runs in the background; see [`WatchStatus`] for its progress.
     pub fn start(options: WatchOptions, log: Arc<dyn ChangeLog>, set: SetId) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let status = Arc::new(WatchStatus::default());
@@ -32,17 +32,17 @@ impl Watch {
         Self { stop, status, thread: thread.ok() }
     }
 
-    /// Its state.
+    /// Returns the status that the watch updates.
     pub fn status(&self) -> &Arc<WatchStatus> {
         &self.status
     }
 
-    /// Begins to stop, without waiting for it.
+    /// Requests a stop, and returns without waiting for the end of the watch.
     pub fn begin_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Stops after what is being recorded is durable.
+    /// Stops the watch after current changes are durable.
     pub fn stop(mut self) {
         self.join();
     }

@@ -1,4 +1,4 @@
-//! The options of a watch.
+//! Options of a watch, with defaults.
 
 use super::guard::HOLD;
 use super::options::IngestOptions;
@@ -8,42 +8,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The options of a watch.
+/// Options of a watch on a folder.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// The folder.
+    /// Path of the folder to publish and watch.
     pub folder: PathBuf,
-    /// The options for reading and recording files.
+    /// Options for reading and recording files.
     pub ingest: IngestOptions,
-    /// A path is read when it was quiet for this long.
+    /// Time without events after which a path is read.
     pub debounce: Duration,
-    /// A file that its writer closed, or that was moved here, is read at once instead.
+    /// Whether a file is read without this delay after a process closed it or moved it here.
     pub at_once: bool,
-    /// Time between full scans; zero for none but the first.
+    /// Interval between full scans; zero for only the first scan.
     pub rescan: Duration,
-    /// Time between scans that read every file, also those that seem unchanged; zero for none.
+    /// Interval between scans that also read files with unchanged metadata; zero to disable.
     pub reread: Duration,
-    /// Whether inotify is used. Without it only scans find changes (network file systems).
+    /// Whether to use inotify. Without events only scans find changes, as on network file systems.
     pub events: bool,
-    /// Whether relative symbolic links to published files and folders beneath the folder are
-    /// followed.
+    /// Whether to follow relative symbolic links to published files and folders in the same folder.
     pub follow_links: bool,
-    /// The rules that select the published files.
+    /// Filter that selects the published files.
     pub filter: Arc<Filter>,
     /// Folders that are never published.
     pub private: Private,
-    /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero
-    /// for not at all.
+    /// How long deletions are held if they exceed the limits of the guard ([`crate::Deletions`]);
+    /// zero to record all deletions.
     pub hold_deletions: Duration,
-    /// The files that are missing at the start were removed on purpose.
+    /// Whether to delete all resources whose files are missing at the start, without the guard.
     pub confirm_deletions: bool,
-    /// What a new set has at first is recorded as changes.
+    /// Whether to record the first resources of a new set as changes.
     pub initial_changes: bool,
 }
 
 impl WatchOptions {
-    /// The defaults for a folder: finished files at once, others after 200 ms, a full scan each
-    /// hour, events used, deletions held for a week.
+    /// Creates options with defaults: finished files are read immediately and other files after 200
+    /// ms, a full scan runs each hour, events are used, and deletions are held for a week.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),

@@ -1,9 +1,9 @@
-//! The loop of a watch: events are hints, a scan is the truth.
+//! Main loop of a watch, which combines events and scans.
 //!
-//! A path that had an event is read when it is finished, or has been quiet for the debounce time,
-//! and no process is known to be writing it. Whenever events may have been lost, and every hour
-//! anyway, the whole folder is scanned. What cannot be watched surely is examined every few
-//! seconds.
+//! Events only indicate that a path may have changed. Such a path is read when it is finished, or
+//! after the debounce time without events, if no process is known to be writing the file. The whole
+//! folder is scanned each hour, and whenever events may have been lost. Paths that cannot be
+//! watched reliably are examined at intervals.
 
 use crate::links::{fingerprint_with, owner_of, same_as_seen};
 use crate::names::aliases::Aliases;
@@ -35,21 +35,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the folder itself is checked, an unreadable one is retried, and held deletions are
-/// judged again.
+/// Interval at which the folder is checked for replacement, an unreadable folder is retried, and
+/// held deletions are judged again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Held deletions are judged again by a scan; scans take at most this part of the time, as questions about writers do: one of so
-/// many.
+/// Inverse of the highest share of time for the scans that judge held deletions, and for checks of
+/// open files.
 const SHARE: u32 = 20;
-/// How often the stop flag is checked.
+/// Interval at which the stop flag is checked.
 const TICK: Duration = Duration::from_millis(200);
-/// How long the first scan waits for files that are being written.
+/// Longest time for which the first scan waits for files that are being written.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// After a pass, the pause before the next one is this many times as long, so that many changes are
-/// recorded together.
+/// Ratio of the pause after a pass to the duration of the pass, so that many changes are recorded
+/// together.
 const PAUSE: u32 = 8;
-/// In that pause events are read this often, not one by one as they come. The kernel's queue holds
-/// thousands.
+/// Interval at which events are read during that pause. Reading at intervals is cheaper than
+/// reading each event, and the queue of the kernel holds thousands of events.
 const GATHER: Duration = Duration::from_millis(10);
 
 pub(crate) struct Watching {
@@ -61,11 +61,11 @@ pub(crate) struct Watching {
     aliases: Aliases,
 }
 
-/// The reason why the watching of a folder ended.
+/// Reason why the watch of a folder ended.
 enum Ended {
     Stopped,
     Vanished(String),
-    /// The store failed.
+    /// The store failed, with the text of the error.
     Failed(String),
 }
 
@@ -96,7 +96,7 @@ impl Watching {
         Self { options, log, set, stop, status, aliases: Aliases::default() }
     }
 
-    /// Watches until it is stopped.
+    /// Watches the folder until the watch is stopped; retries after errors.
     pub(crate) fn run(self) {
         while !self.stopping() {
             match self.watch_once() {
@@ -122,7 +122,7 @@ impl Watching {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Watches until it is stopped or the folder vanishes.
+    /// Watches until the watch is stopped, or the folder is missing or unreadable.
     fn watch_once(&self) -> Ended {
         let never = Round::begin(self).and_then(Round::run);
         match never {
@@ -146,14 +146,14 @@ impl Watching {
         events.ok()
     }
 
-    /// The path that an event concerns: that of a sidecar concerns its owner.
+    /// Returns the path that an event is about: for a sidecar, the path of its file.
     fn subject(&self, path: Vec<u8>) -> Vec<u8> {
         let Some(owner) = owner_of(&path) else { return path };
         self.options.ingest.links.saw(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
         owner
     }
 
-    /// The links of a file as it is now.
+    /// Returns the current links of a file.
     fn links_of(&self, folder: &Folder, path: &[u8]) -> Vec<Link> {
         let policy = &self.options.ingest.links;
         if !policy.active() {
@@ -166,7 +166,8 @@ impl Watching {
         found.links
     }
 
-    /// A file that is known as it is need not be read again; its links may still have changed.
+    /// Handles a file whose fingerprint is in the log: the file is not read, but its links may have
+    /// changed.
     fn push_known(
         &self,
         folder: &Folder,
@@ -175,7 +176,8 @@ impl Watching {
         work: &mut Vec<Work>,
     ) -> Result<bool, LogError> {
         let ingest = &self.options.ingest;
-        // Without links and the API the watch is the first to record it.
+        // Without links and without writes of the API, no other writer could have recorded the
+        // file.
         if !ingest.links.active() && ingest.writes.count() == 0 {
             return Ok(false);
         }
@@ -194,14 +196,14 @@ impl Watching {
         Ok(same_file)
     }
 
-    /// Finds out what is to be done about a path that had an event.
+    /// Determines the work for a path that had an event.
     fn push_path(&self, folder: &Folder, path: &[u8], pass: &mut Pass) -> Result<(), LogError> {
         if let Some(why) = too_long(path) {
             pass.report.refused(path, &why);
             return Ok(());
         }
         let key = key_of(path);
-        // The API may have recorded it.
+        // The API may already have recorded the file.
         if self.options.ingest.links.depend_on_files() {
             pass.report.touched.push(key.clone());
         }
@@ -210,10 +212,10 @@ impl Watching {
             self.options.private.copies().sweep(folder, path);
         }
         match found {
-            // What a folder took the place of is replaced rather than lost.
+            // A file that was replaced by a folder is not judged by the guard.
             PathState::Folder => pass.work.push(Work::Gone { key }),
             PathState::File(_) if is_folder(&*self.log, self.set, &key)? => {
-                // First what was in the folder whose place it took.
+                // First record the deletion of the resources in the folder that this file replaced.
                 self.lose_beneath(&key, pass)?;
                 pass.report.deferred.push(path.to_vec());
             }
@@ -226,7 +228,7 @@ impl Watching {
             found @ (PathState::LeftOut | PathState::Nothing) => {
                 let is_left_out = matches!(found, PathState::LeftOut);
                 match folder.hidden_folder(path, Kind::File).filter(|_| is_left_out) {
-                    // What was published before it became private.
+                    // Resources that were published before their folder became private.
                     Some(hidden) if !hidden.is_empty() => {
                         self.lose_beneath(&key_of(hidden), pass)?;
                     }
@@ -239,7 +241,7 @@ impl Watching {
         Ok(())
     }
 
-    /// The folder of that name is gone, and with it all resources in it.
+    /// Adds all resources below a deleted folder to the deletions.
     fn lose_beneath(&self, key: &str, pass: &mut Pass) -> Result<(), LogError> {
         if pass.holding {
             return Ok(());
@@ -250,7 +252,8 @@ impl Watching {
         })
     }
 
-    /// Checks that the folder is still the one that was opened: only then are deletions recorded.
+    /// Checks that the path still leads to the opened folder. Otherwise deletions must not be
+    /// recorded.
     fn check_root(&self, root: &std::path::Path, folder: &Folder) -> Result<(), Ended> {
         use std::os::unix::fs::MetadataExt as _;
         self.log.check_available()?;
@@ -267,25 +270,25 @@ impl Watching {
     }
 }
 
-/// The work for paths that had events.
+/// Work for the paths that had events.
 #[derive(Default)]
 struct Pass {
     work: Vec<Work>,
     lost: Lost,
     report: IngestReport,
-    /// Deletions are held: a scan judges them.
+    /// Whether deletions are held, so that a scan must judge further deletions.
     holding: bool,
 }
 
-/// Deletions that are held.
+/// State of held deletions, until they are recorded or the files are back.
 struct Hold {
     since: Instant,
     next_scan: Instant,
-    /// Resources that the set had before: what changes meanwhile does not decide about them.
+    /// Resources of the set before the deletions. Later changes do not affect the decision.
     before: u64,
 }
 
-/// One folder while it stays the same.
+/// State of the watch for a folder, until the folder is replaced or unreadable.
 struct Round<'w> {
     watching: &'w Watching,
     root: PathBuf,
@@ -296,11 +299,11 @@ struct Round<'w> {
     aside: Aside,
     peak: Peak,
     hold: Option<Hold>,
-    /// It is not asked before this who has files open.
+    /// Earliest time of the next check for processes that have files open.
     next_question: Instant,
-    /// More is gone than can be noted: a scan has to find it.
+    /// Whether more resources are missing than fit in memory, so that a full scan is necessary.
     scan_soon: bool,
-    /// What is found now is what the set has at first.
+    /// Whether resources that are found now belong to the initial state of the set.
     is_first: bool,
 }
 
@@ -360,7 +363,7 @@ impl<'w> Round<'w> {
             }
             let now = Instant::now();
             if now >= next_check {
-                // There is no event when another folder takes this one's place.
+                // Replacing the published folder itself does not cause an event.
                 self.watching.check_root(&self.root, &self.folder)?;
                 next_check = now + RETRY;
             }
@@ -402,7 +405,8 @@ impl<'w> Round<'w> {
             }
             self.watching.check_root(&self.root, &self.folder)?;
             self.look_at(ready, false)?;
-            // While more are due than are read in one pass, waiting gathers nothing.
+            // If more paths are due than one pass reads, the pause is skipped, because the next
+            // pass is full anyway.
             let is_behind = self.pending.next_due().is_some_and(|due| due <= now);
             if options.at_once && !is_behind {
                 next_pass = Instant::now() + (now.elapsed() * PAUSE).min(options.debounce);
@@ -410,7 +414,8 @@ impl<'w> Round<'w> {
         }
     }
 
-    /// A file that was altered by its path, or closed before its event was read, has no writer to wait for.
+    /// Checks for writers of files without a close event: a file that was modified by path, or that
+    /// was closed before its event was read.
     fn ask_who_writes(&mut self, now: Instant) {
         if now < self.next_question {
             return;
@@ -426,7 +431,7 @@ impl<'w> Round<'w> {
         self.next_question = now + now.elapsed() * SHARE;
     }
 
-    /// Waits for events, at most this long, and notes them.
+    /// Waits for events, at most `wait`, and adds their paths to the queue.
     fn read_events(&mut self, wait: Duration) {
         let (pending, watching) = (&mut self.pending, self.watching);
         match &mut self.events {
@@ -437,7 +442,7 @@ impl<'w> Round<'w> {
         }
     }
 
-    /// Whether a full scan is needed although no event was lost.
+    /// Whether a full scan is necessary although no event was lost.
     fn scan_again(&mut self, now: Instant) -> bool {
         let confirmed = self.watching.status.is_confirmed();
         let judge = self.hold.as_ref().is_some_and(|hold| now >= hold.next_scan);
@@ -447,7 +452,7 @@ impl<'w> Round<'w> {
             || self.unsure.scan_is_due(self.events.as_ref(), now)
     }
 
-    /// The scan at the start; for a new set it builds the base.
+    /// Runs the scan at the start, which imports the base of a new set.
     fn first_scan(&mut self) -> Result<(), Ended> {
         let Watching { log, set, options, .. } = self.watching;
         let head = log.head(*set)?;
@@ -455,7 +460,7 @@ impl<'w> Round<'w> {
         self.is_first = options.initial_changes && head.is_first();
         let mut report = self.full_scan(false)?;
         if importing || self.is_first {
-            // Files written just now belong to the base as well, once they have come to rest.
+            // Recently written files also belong to the base, after they come to rest.
             let until = Instant::now() + PATIENCE;
             let mut deferred = std::mem::take(&mut report.ingest.deferred);
             while !deferred.is_empty() && Instant::now() < until && !self.watching.stopping() {
@@ -467,10 +472,10 @@ impl<'w> Round<'w> {
             }
             log.complete_import(*set)?;
             self.is_first = false;
-            // The base is whole; the scan noted only what had come to rest then.
+            // The base is complete, but the import only counted files at rest.
             self.peak.note(Instant::now(), log.head(*set)?.resources);
             if report.gone > 0 {
-                // An earlier import was interrupted, and files of it are gone since.
+                // After an interrupted import, files of the earlier import may have been deleted.
                 deferred.extend(self.full_scan(false)?.ingest.deferred);
             }
             report.ingest.deferred = deferred;
@@ -479,7 +484,7 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Adds files to the base; those not settled are returned.
+    /// Adds files to the base. Returns the paths of files that are not at rest.
     fn import(&mut self, paths: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Ended> {
         let Watching { log, set, options, .. } = self.watching;
         let writes = options.ingest.writes.count();
@@ -503,7 +508,7 @@ impl<'w> Round<'w> {
         Ok(deferred)
     }
 
-    /// The resources that may be deleted now.
+    /// Returns the rule for the deletions of the next scan.
     fn deletions(&mut self) -> Result<Deletions, Ended> {
         let Watching { options, status, .. } = self.watching;
         let now = Instant::now();
@@ -526,13 +531,13 @@ impl<'w> Round<'w> {
         Ok(Deletions::Guarded { peak })
     }
 
-    /// The size of the set that deletions are judged against.
+    /// Returns the size of the set to which deletions are compared.
     fn judged_size(&mut self) -> Result<u64, Ended> {
         let head = self.watching.log.head(self.watching.set)?;
         Ok(self.peak.judged(Instant::now(), head.resources))
     }
 
-    /// Notes the size of the set, unless something of it is gone whose deletion is not recorded yet.
+    /// Records the size of the set, unless a deletion is not yet recorded in the log.
     fn note_size(&mut self) -> Result<(), Ended> {
         if self.hold.is_none() && !self.scan_soon && !self.pending.has_removed() {
             let head = self.watching.log.head(self.watching.set)?;
@@ -548,7 +553,7 @@ impl<'w> Round<'w> {
         let (held, deletions) = (self.pending.written(), self.deletions()?);
         let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
-        // The base is whole: nothing of it is left for later.
+        // The base must be complete, so large files of the base are not left to other threads.
         let aside = (!importing && !self.is_first).then_some(self.aside.files());
         let reading =
             Reading { stop: &self.watching.stop, aside, asks_writers: true, empty: Duration::ZERO };
@@ -615,7 +620,7 @@ impl<'w> Round<'w> {
         let IngestOptions { rest, settle, .. } = &self.watching.options.ingest;
         let changed = self.unsure.changed(&self.folder, rest, *settle);
         self.pending.defer(changed);
-        // Reading what changed is no waste, and counts for nothing here.
+        // The time for reading changed files is useful, and does not count towards the share.
         self.unsure.examined(begun.elapsed());
         if !ready.is_empty() {
             self.watching.check_root(&self.root, &self.folder)?;
@@ -624,12 +629,12 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Reads paths: files, and whole folders; what is gone is recorded as deleted, unless the guard
-    /// holds it.
+    /// Reads paths of files and folders. The deletion of missing resources is recorded, unless the
+    /// guard holds it.
     fn look_at(&mut self, mut ready: Vec<Vec<u8>>, again: bool) -> Result<(), Ended> {
         let Watching { log, set, options, aliases, .. } = self.watching;
         let (log, set) = (&**log, *set);
-        // A file is published under other paths as well, if links lead to it.
+        // If symbolic links lead to a file, it is also published under the paths of the links.
         let others: Vec<_> = ready.iter().flat_map(|path| aliases.of(path)).collect();
         ready.extend(others);
         ready.sort_unstable();
@@ -644,9 +649,9 @@ impl<'w> Round<'w> {
             self.watching.push_path(&self.folder, path, &mut pass)?;
         }
         let Pass { work, mut lost, mut report, .. } = pass;
-        // They were quiet for the debounce time, or no process has them open. An event of this
-        // moment may not have been read yet: a file that is being written again is empty for an
-        // instant. Such events are read before anything is recorded.
+        // The paths had no events for the debounce time, or no process has them open. An event of
+        // this moment may not have been read yet, and a file is empty for an instant when it is
+        // written again. Therefore new events are read before anything is recorded.
         let settle = options.debounce.min(INSTANT);
         let ingest = IngestOptions { settle, ..options.ingest.clone() };
         let Self { events, pending, watching, .. } = self;
@@ -673,9 +678,10 @@ impl<'w> Round<'w> {
         }
         self.look_into_folders(&ready, &mut lost, &mut report)?;
         self.judge(lost, before, &mut report)?;
-        // Resources that link to these only while they are there: the links of a full scan are right.
+        // Other resources link to these only if they exist. The links found by a full scan are
+        // already correct.
         let mut touched = std::mem::take(&mut report.touched);
-        // More than are noted one by one.
+        // The number of such resources exceeds the limit of the report.
         self.scan_soon |= touched.len() >= MAX_NOTED;
         touched.sort_unstable();
         touched.dedup();
@@ -687,7 +693,7 @@ impl<'w> Round<'w> {
         self.note_size()
     }
 
-    /// Scans those of the paths that are folders.
+    /// Scans the paths that are folders.
     fn look_into_folders(
         &mut self,
         ready: &[Vec<u8>],
@@ -698,7 +704,7 @@ impl<'w> Round<'w> {
         let mut scan_options = None;
         let mut scanned: Option<&[u8]> = None;
         for path in ready {
-            // Sorted: what lies beneath a folder just scanned follows it directly.
+            // The paths are sorted, so paths below a scanned folder follow it directly.
             let beneath = scanned.is_some_and(|outer| {
                 path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/'
             });
@@ -707,7 +713,7 @@ impl<'w> Round<'w> {
             }
             match inspect(&self.folder, path) {
                 PathState::Folder => {}
-                // It may have been a folder a moment ago.
+                // The path may have been a folder a moment ago.
                 PathState::Unreadable(error) => {
                     report.problem(path, &error);
                     continue;
@@ -736,10 +742,10 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Records the deletion of what is gone, or holds it.
+    /// Records the deletion of missing resources, or holds it.
     fn judge(&mut self, lost: Lost, before: u64, report: &mut IngestReport) -> Result<(), Ended> {
         let Watching { log, set, options, stop, .. } = self.watching;
-        // While deletions are held, scans judge all of them.
+        // While deletions are held, scans judge all deletions.
         if lost.count == 0 || self.hold.is_some() {
             return Ok(());
         }
@@ -764,7 +770,7 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Whether the folder holds nothing that could be published.
+    /// Whether the folder does not contain any published file.
     fn is_emptied(&self) -> bool {
         let entries = self.folder.root().entries();
         entries.is_ok_and(|mut entries| {
@@ -772,7 +778,7 @@ impl<'w> Round<'w> {
         })
     }
 
-    /// Notes what is left to do.
+    /// Adds the unfinished work of a report to the queues.
     fn take_over(&mut self, mut report: IngestReport, again: bool) {
         self.unsure.add(&mut report, false);
         self.pending.defer(std::mem::take(&mut report.deferred));
@@ -787,7 +793,7 @@ impl<'w> Round<'w> {
     }
 }
 
-/// The target of a path, if it is a link that is followed.
+/// Returns the target of a path that is a followed symbolic link.
 fn link_target(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),

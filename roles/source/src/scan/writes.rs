@@ -1,35 +1,35 @@
-//! The order of two writers of one resource: what the API writes is not overtaken by an older
-//! reading of the folder.
+//! Order of concurrent writes to a resource, so that an older state of the folder does not
+//! overwrite a write of the API in the log.
 //!
-//! Reading a file takes a moment: meanwhile the API may replace the file and record that. The watch
-//! notes the count of writes before it reads, and records only what was not written since and is
-//! not being written; the rest is read again.
+//! While the watch reads a file, the API can replace the file and record the change. The watch
+//! therefore gets the count of writes before it reads, and only records files that were not written
+//! since and are not being written. The other files are read again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Keys remembered one by one; when there are more, all readings in progress are repeated.
+/// Most keys in memory. With more, all files that are currently being read are read again.
 const MAX_KEYS: usize = 10_000;
 
-/// Counts what is recorded by others than the watch.
+/// Count of the changes that are not recorded by the watch.
 #[derive(Debug, Default)]
 pub struct Writes {
     count: AtomicU64,
     last: Mutex<Last>,
 }
 
-/// The count at each key's last write.
+/// Count at the last write of each key.
 #[derive(Debug, Default)]
 pub(crate) struct Last {
     by_key: HashMap<String, u64>,
-    /// That of all keys forgotten.
+    /// Highest count of the keys that are not in memory any more.
     floor: u64,
-    /// Keys whose files are being replaced, and by how many.
+    /// Keys whose files are currently being replaced, with the number of writers.
     busy: HashMap<String, usize>,
 }
 
-/// A key is being written until this is dropped.
+/// Marks a key as being written, until dropped.
 #[derive(Debug)]
 pub(crate) struct Busy<'w> {
     writes: &'w Writes,
@@ -49,23 +49,23 @@ impl Drop for Busy<'_> {
 }
 
 impl Writes {
-    /// The number of writes so far. To be called before a file is read.
+    /// Returns the number of writes. Call this method before a file is read.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Held while changes are passed to the log, so that they are in order.
+    /// Locks the order of changes. Hold the lock while changes are passed to the log.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a file is about to be replaced, which is recorded before the result is dropped.
+    /// Marks a key before its file is replaced. Drop the result after the change was recorded.
     pub(crate) fn begin(&self, key: String) -> Busy<'_> {
         *self.lock().busy.entry(key.clone()).or_default() += 1;
         Busy { writes: self, key }
     }
 
-    /// Notes a write. The lock is held until it is handed to the log.
+    /// Counts a write. The caller holds the lock until the change is passed to the log.
     pub(crate) fn note(&self, last: &mut Last, key: &str) {
         let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         if last.by_key.len() >= MAX_KEYS {
@@ -77,12 +77,12 @@ impl Writes {
 }
 
 impl Last {
-    /// Whether this key was written after that many writes, or is being written.
+    /// Whether this key was written after the count, or is being written.
     pub(crate) fn is_after(&self, key: &str, count: u64) -> bool {
         self.busy.contains_key(key) || self.by_key.get(key).copied().unwrap_or(self.floor) > count
     }
 
-    /// Whether any key is being written.
+    /// Whether any key is currently being written.
     pub(crate) fn is_busy(&self) -> bool {
         !self.busy.is_empty()
     }

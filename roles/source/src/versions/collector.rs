@@ -1,10 +1,13 @@
-//! The collector: drops the versions that no policy keeps, and the bytes that no version needs.
+//! The collector, which removes versions that the retention policy does not cover, and unused
+//! contents.
 //!
-//! One thread, in small steps. First the rows go, by the log, in one transaction with the counts of
-//! the references to contents; then contents without references; then the log forgets them. A crash
-//! in between leaves too many contents, never too few. Bytes that no row ever named (a process was
-//! killed before it recorded them) are found by comparing the folder with the log: one of its 256
-//! parts at a time, all of them after the start, then once a day.
+//! The collector is a thread that works in small steps. A step removes rows from the log, in a
+//! transaction that also updates the numbers of references to contents, then deletes contents
+//! without references, and then removes these contents from the log. After a crash between two of
+//! these, too many contents remain, never too few. If a process was killed before it recorded
+//! contents, no row refers to these contents. The collector therefore also compares the folder of
+//! contents with the log, one of its 256 parts at a time: all parts after the start, and then once
+//! a day.
 
 use crate::scan::ingest::with_causes;
 use abreast_contents::Contents;
@@ -16,28 +19,28 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Changes checked in one step, for which new changes wait.
+/// Changes that are checked in a step; appends to the log wait for the end of the step.
 const STEP: usize = 64;
-/// Contents removed in one step.
+/// Contents that are deleted in a step.
 const REMOVE_STEP: usize = 64;
 /// Time between steps while there is something to do, and between checks otherwise.
 const PAUSE: Duration = Duration::from_millis(5);
 const CHECK: Duration = Duration::from_secs(1);
-/// How often versions are checked for their age.
+/// Interval between two checks for versions that exceed the maximum age.
 const AGE_CHECK: Duration = Duration::from_secs(60);
-/// Time from one comparison of the whole folder with the log to the next.
+/// Interval between two comparisons of the whole folder with the log.
 const SWEEP: Duration = Duration::from_secs(24 * 3_600);
-/// After a failure.
+/// Pause after an error of the log or the folder.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// A set whose versions are kept.
+/// A set with stored versions, and their retention policy.
 #[derive(Clone, Debug)]
 pub struct KeptSet {
-    /// Its number in the log.
+    /// Number of the set in the log.
     pub set: SetId,
-    /// The name of the set, for metrics.
+    /// Name of the set in URLs, a label of metrics.
     pub slug: String,
-    /// The versions that are kept.
+    /// Rules for the versions that are retained.
     pub policy: VersionPolicy,
 }
 
@@ -49,7 +52,8 @@ enum CollectError {
     Contents(#[from] abreast_contents::Error),
 }
 
-/// The running collector; stopped by [`Collector::stop`], or when dropped.
+/// A running collector. Stop the collector with [`Collector::stop`]; dropping the value also stops
+/// it.
 pub struct Collector {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -63,7 +67,7 @@ struct Stop {
 }
 
 impl Stop {
-    /// Waits until the time is over or a stop is requested; returns whether it was requested.
+    /// Waits until the time is over or a stop is requested. Returns whether a stop was requested.
     fn wait(&self, time: Duration) -> bool {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let requested = || self.requested.load(Ordering::SeqCst);
@@ -74,10 +78,11 @@ impl Stop {
 }
 
 impl Collector {
-    /// Starts collecting. The folder belongs to this log alone: what no set of it names is removed.
+    /// Starts the collector. The folder must not be shared with another log: contents that are not
+    /// in this log are deleted.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// The system cannot start a thread.
     pub fn start(
         log: Arc<dyn ChangeLog>,
         contents: Contents,
@@ -107,7 +112,7 @@ impl Collector {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Stops after the step under way.
+    /// Stops the collector at the end of the current step.
     pub fn stop(mut self) {
         self.join();
     }
@@ -128,10 +133,11 @@ impl Drop for Collector {
     }
 }
 
-/// Collects all that is due now, the folder compared with the log included.
+/// Collects all versions and contents that are due, including a comparison of the folder with the
+/// log.
 ///
 /// # Errors
-/// When the log or the folder fails.
+/// The log or the folder of contents fails.
 pub fn collect_all(
     log: Arc<dyn ChangeLog>,
     contents: Contents,
@@ -142,7 +148,7 @@ pub fn collect_all(
     Ok(())
 }
 
-/// The state of a set between two checks.
+/// Progress of the collector in a set.
 struct Checked {
     at: Position,
     when: Option<Instant>,
@@ -154,12 +160,12 @@ struct Work {
     contents: Contents,
     sets: Vec<KeptSet>,
     checked: Vec<Checked>,
-    /// Whether there may be contents without references.
+    /// Whether contents without references may exist.
     unneeded: bool,
-    /// The next part of the folder to compare, and when to begin again.
+    /// The next part of the folder to compare; `None` between two comparisons.
     part: Option<u8>,
     swept: Instant,
-    /// Contents removed from the parts that were compared since it began.
+    /// Contents deleted in the current comparison.
     removed: u64,
 }
 
@@ -179,7 +185,7 @@ impl Work {
         }
     }
 
-    /// Does one step; returns whether there is more to do at once.
+    /// Runs a step. Returns whether the next step should follow without a pause.
     fn step(&mut self) -> Result<bool, CollectError> {
         let mut more = self.drop_versions()?;
         if self.unneeded || more {
@@ -212,7 +218,8 @@ impl Work {
             }
             let done = self.log.collect_versions(set.set, &set.policy, STEP)?;
             if done.complete {
-                // Whether or not versions were dropped, a change may have let bytes go.
+                // A change can remove the last reference to contents even if no version was
+                // dropped.
                 self.unneeded |= checked.at != head.position || done.dropped > 0;
                 (checked.at, checked.when) = (head.position, Some(Instant::now()));
             }
@@ -227,7 +234,8 @@ impl Work {
         Ok(more)
     }
 
-    /// First the bytes, then the log's account of them.
+    /// Deletes contents without references, and then removes them from the log. The reverse order
+    /// could leave contents that the log does not list.
     fn remove_unneeded(&mut self) -> Result<bool, CollectError> {
         let ids = self.log.unneeded_contents(None, REMOVE_STEP)?;
         for id in &ids {
@@ -240,7 +248,7 @@ impl Work {
         Ok(self.unneeded)
     }
 
-    /// Removes what is in one part of the folder and in no row.
+    /// Deletes contents in a part of the folder that are not in the log.
     fn sweep(&mut self, part: u8) -> Result<(), CollectError> {
         let mut found = Vec::new();
         self.contents.visit(part, &mut |id| {

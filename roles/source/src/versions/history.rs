@@ -1,4 +1,4 @@
-//! The version of a resource at a time, and the versions around it.
+//! Selection of the version of a resource at a time, and of the versions before and after it.
 
 use super::VersionUrls;
 use super::http_date;
@@ -8,34 +8,35 @@ use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A version of a resource, and the times of those around it.
+/// A version of a resource, with the times of the adjacent, first and last versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The version that the request selects.
+    /// The version selected by the request.
     pub chosen: Version,
-    /// The time of the oldest version in the store.
+    /// Time of the oldest version in the store.
     pub first: Timestamp,
-    /// The time of the newest version.
+    /// Time of the newest version in the store.
     pub last: Timestamp,
-    /// The time of the version before the selected one.
+    /// Time of the version before the selected one; `None` if the selected version is the oldest.
     pub previous: Option<Timestamp>,
-    /// The time of the version after the selected one.
+    /// Time of the version after the selected one; `None` if the selected version is the newest.
     pub next: Option<Timestamp>,
 }
 
 impl History {
-    /// The version that was there at a time, down to the second; the first one, if none was there
-    /// yet. `None`: no version of this resource is kept.
+    /// Selects the version that was current at a time, in whole seconds. If the resource did not
+    /// exist at that time, selects the first version. Returns `None` if the store does not have any
+    /// version of the resource.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log cannot be read.
     pub fn at(
         log: &dyn ChangeLog,
         set: SetId,
         key: &str,
         seconds: i64,
     ) -> Result<Option<Self>, LogError> {
-        // Dates on the wire have whole seconds: all versions of that second had come.
+        // HTTP dates have whole seconds, so the last version in that second is selected.
         let end = Timestamp::from_seconds(seconds).plus_micros(999_999);
         let chosen = match one(log, set, key, end, Order::NewestFirst)? {
             Some(version) => Some(version),
@@ -44,19 +45,19 @@ impl History {
         chosen.map(|chosen| Self::around(log, set, key, chosen)).transpose()
     }
 
-    /// The newest version.
+    /// Selects the newest version of a resource.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log cannot be read.
     pub fn newest(log: &dyn ChangeLog, set: SetId, key: &str) -> Result<Option<Self>, LogError> {
         let chosen = one(log, set, key, Timestamp::MAX, Order::NewestFirst)?;
         chosen.map(|chosen| Self::around(log, set, key, chosen)).transpose()
     }
 
-    /// The version since exactly that time.
+    /// Selects the version whose time is exactly `time`.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log cannot be read.
     pub fn exactly(
         log: &dyn ChangeLog,
         set: SetId,
@@ -96,8 +97,8 @@ impl History {
         })
     }
 
-    /// The value of the Link header with these versions [rfc7089 §2.2]. `negotiated`: it is a
-    /// TimeGate's.
+    /// Returns the value of the Link header for these versions [rfc7089 §2.2]. `negotiated` is true
+    /// in responses of a TimeGate.
     pub fn links(&self, urls: &VersionUrls, key: &str, negotiated: bool) -> String {
         let mut out = format!("<{}>; rel=\"original\"", urls.original(key));
         if !negotiated {
@@ -110,7 +111,7 @@ impl History {
             http_date(self.first),
             http_date(self.last)
         );
-        // One link for each version, with all that it is.
+        // A version has a single link, with all of its relations.
         let mut relations: BTreeMap<Timestamp, Vec<&str>> = BTreeMap::new();
         let mut add = |time: Timestamp, relation| relations.entry(time).or_default().push(relation);
         add(self.first, "first");

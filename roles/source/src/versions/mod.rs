@@ -1,7 +1,7 @@
-//! Earlier states of resources: their addresses, their history, and how long they are kept.
+//! Versions of resources: addresses, history and retention.
 //!
-//! Published as mementos [rfc7089 §2]: each version has a permanent address, a TimeGate leads from
-//! a date to the version of that date, a TimeMap lists all of them.
+//! Versions are published as mementos [rfc7089 §2]. Each version has a permanent address, a
+//! TimeGate redirects from a date to the version at that date, and a TimeMap lists all versions.
 
 mod collector;
 mod history;
@@ -13,12 +13,12 @@ pub use history::History;
 pub use timemap::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE};
 pub use urls::{VersionUrls, at_stamp, stamp_of};
 
-/// The key of a relative path: each name encoded as one segment.
+/// Encodes a relative path as a key, with each name as a segment.
 pub fn key_of(path: &[u8]) -> String {
     crate::names::keys::key_of(path)
 }
 
-/// A time as an HTTP date, rounded down to the second [rfc9110 §5.6.7].
+/// Formats a time as an HTTP date, rounded down to the second [rfc9110 §5.6.7].
 ///
 /// # Examples
 /// ```

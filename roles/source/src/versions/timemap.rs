@@ -1,4 +1,4 @@
-//! The kept versions of a resource: a page of them, as a list of links [rfc7089 §5, §5.1.1] or as
+//! TimeMaps: pages of the versions of a resource, as a list of links [rfc7089 §5, §5.1.1] or as
 //! JSON.
 
 use super::{VersionUrls, http_date};
@@ -6,29 +6,30 @@ use abreast_core::{ChangeLog, LogError, Order, SetId, Version};
 use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
 
-/// The media type of a list of links [rfc6690 §2].
+/// Media type of a list of links [rfc6690 §2].
 pub const LINK_FORMAT: &str = "application/link-format";
 /// Most versions in one page of a TimeMap.
 pub const VERSIONS_PER_PAGE: usize = 1_000;
 
-/// One page of a TimeMap.
+/// A page of the versions of a resource, at most [`VERSIONS_PER_PAGE`] in responses of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeMap {
-    /// Oldest first, at least one.
+    /// Versions in the page, the oldest first; never empty.
     versions: Vec<Version>,
-    /// The requested beginning of the page; none for the first page.
+    /// Requested start of the page; `None` for the first page.
     from: Option<Timestamp>,
-    /// The beginning of the next page.
+    /// Start of the next page; `None` for the last page.
     next: Option<Timestamp>,
-    /// The oldest and the newest version of all.
+    /// Times of the oldest and the newest version of the resource.
     span: (Timestamp, Timestamp),
 }
 
 impl TimeMap {
-    /// The page that begins at a time, or the first. `None`: no version is kept from there on.
+    /// Reads the page that starts at a time, or the first page. Returns `None` if the store does
+    /// not have a version at or after that time.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log cannot be read.
     pub fn read(
         log: &dyn ChangeLog,
         set: SetId,
@@ -59,7 +60,7 @@ impl TimeMap {
         Ok(Some(Self { versions, from, next, span: (first, last) }))
     }
 
-    /// As a list of links.
+    /// Formats the page as a list of links.
     pub fn to_links(&self, urls: &VersionUrls, key: &str) -> String {
         let own = self.from.map_or_else(|| urls.timemap(key), |from| urls.timemap_from(key, from));
         let mut out = format!(
@@ -101,10 +102,11 @@ impl TimeMap {
         out
     }
 
-    /// As JSON, in the members that other archives use; times are exact, and deletions are
-    /// included.
+    /// Formats the page as JSON, with the member names that other web archives use. Times are
+    /// exact, and deletions are included.
     pub fn to_json(&self, urls: &VersionUrls, key: &str) -> String {
-        // Our URLs hold no character that JSON escapes, except in absolute keys.
+        // The URLs of versions do not contain characters that JSON escapes, except in absolute
+        // keys.
         let text = |value: &str| serde_json::Value::from(value).to_string();
         let own = self
             .from

@@ -1,21 +1,22 @@
-//! The addresses of versions, built from the configured public base only.
+//! Addresses of versions, derived from the configured public base URL only, never from a request.
 
 use crate::Naming;
 use crate::publish::SourceUrls;
 use abreast_core::{Position, State};
 use abreast_webtypes::{Timestamp, W3cDatetime};
 
-/// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of
-/// their own.
+/// Digits of a stamp in microseconds. A finer unit than seconds is necessary because a resource can
+/// change several times in a second, and each version has an address.
 const STAMP_DIGITS: usize = 20;
-/// Digits of a stamp to the second, as web archives write it.
+/// Digits of a stamp in seconds, the format of web archives.
 const SECOND_DIGITS: usize = 14;
 
-/// Entries with longer keys have no links to versions, so that a full list stays below the 50 MB
-/// that a Sitemap may have. The resource itself names its TimeGate and its TimeMap all the same.
+/// Longest key, in bytes, for which an entry links to versions, so that a full list is smaller than
+/// 50 MB, the limit for a Sitemap. Responses with the resource always link to its TimeGate and its
+/// TimeMap.
 const MAX_LISTED_KEY: usize = 128;
 
-/// The addresses of a set's versions.
+/// Addresses of the versions, TimeGates and TimeMaps of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionUrls {
     naming: Naming,
@@ -26,7 +27,7 @@ pub struct VersionUrls {
 }
 
 impl VersionUrls {
-    /// Those of a set of that name, whose resources are named so.
+    /// Creates the addresses for the set with this name in URLs and this naming of resources.
     pub fn new(source: &SourceUrls, slug: &str, naming: Naming) -> Self {
         let base = source.base();
         Self {
@@ -38,36 +39,38 @@ impl VersionUrls {
         }
     }
 
-    /// Versions are kept of changes after this one: see [`abreast_core::Head::versions_since`].
+    /// Sets the position in the log after which the store contains versions of changes: see
+    /// [`abreast_core::Head::versions_since`].
     #[must_use]
     pub fn since(mut self, position: Position) -> Self {
         self.since = position;
         self
     }
 
-    /// Whether a version of a change was kept, unless its bytes were not.
+    /// Whether the store contains a version of a change, possibly without its bytes.
     pub(crate) fn has_change(&self, position: Position) -> bool {
         position > self.since
     }
 
-    /// Whether the entry of a state links to its versions: in a list of resources, or with a change
-    /// at a position. A change does only if its bytes were kept when it was recorded.
+    /// Whether the entry of a resource links to its versions. `at` is the position of the change,
+    /// or `None` in a list of resources. The entry of a change only has links if the bytes were
+    /// stored when the change was recorded.
     pub(crate) fn are_listed(&self, key: &str, state: &State, at: Option<Position>) -> bool {
         key.len() <= MAX_LISTED_KEY
             && at.is_none_or(|at| state.content.is_some() && self.has_change(at))
     }
 
-    /// The names of the set's resources.
+    /// Names of the set's resources, in keys and URIs.
     pub fn naming(&self) -> &Naming {
         &self.naming
     }
 
-    /// The URI of the original resource, which has versions.
+    /// Returns the URI of the original resource [rfc7089 §2].
     pub fn original(&self, key: &str) -> String {
         self.naming.uri(key)
     }
 
-    /// The address of the version that was current from that time on [rfc7089 §2].
+    /// Returns the address of the version that became current at that time [rfc7089 §2].
     ///
     /// # Examples
     /// ```
@@ -87,7 +90,8 @@ impl VersionUrls {
         format!("{}{}/{}", self.mementos, stamp_of(time), self.naming.address_path(key))
     }
 
-    /// The address of the TimeGate of a resource, which leads from a date to a version [rfc7089 §2].
+    /// Returns the address of the TimeGate of a resource, which redirects to the version at a date
+    /// [rfc7089 §2].
     ///
     /// # Examples
     /// ```
@@ -106,28 +110,30 @@ impl VersionUrls {
         format!("{}{}", self.timegate, self.original(key))
     }
 
-    /// The list of all versions, or the first part of it.
+    /// Returns the address of the list of all versions; a long list has several pages, of which
+    /// this is the first.
     pub fn timemap(&self, key: &str) -> String {
         format!("{}{}", self.timemap, self.original(key))
     }
 
-    /// The part of the list that begins with the version since that time.
+    /// Returns the address of the page that starts with the version at that time.
     pub fn timemap_from(&self, key: &str, time: Timestamp) -> String {
         format!("{}{}/{}", self.timemap, stamp_of(time), self.original(key))
     }
 
-    /// The same lists in JSON.
+    /// Returns the address of the first page of the list of versions, in JSON.
     pub fn timemap_json(&self, key: &str) -> String {
         format!("{}json/{}", self.timemap, self.original(key))
     }
 
-    /// A part of the list in JSON.
+    /// Returns the address of a later page of the list of versions, in JSON.
     pub fn timemap_json_from(&self, key: &str, time: Timestamp) -> String {
         format!("{}json/{}/{}", self.timemap, stamp_of(time), self.original(key))
     }
 }
 
-/// A time in an address: year, month, day, hour, minute, second and microsecond, in digits.
+/// Formats a time for an address: year, month, day, hour, minute, second and microsecond, in
+/// digits.
 ///
 /// # Examples
 /// ```
@@ -146,7 +152,8 @@ pub fn stamp_of(time: Timestamp) -> String {
     stamp
 }
 
-/// The time of a stamp, and whether it has microseconds; `None` for other text.
+/// Parses a stamp in an address; the flag is true if the stamp has microseconds. Returns `None` for
+/// other text.
 ///
 /// # Examples
 /// ```
@@ -172,7 +179,7 @@ pub fn at_stamp(stamp: &str) -> Option<(Timestamp, bool)> {
     let exact = stamp.len() == STAMP_DIGITS;
     let fraction = if exact { format!(".{}", &stamp[SECOND_DIGITS..]) } else { String::new() };
     let read = W3cDatetime::parse(format!("{date}T{time}{fraction}Z").as_bytes()).ok()?;
-    // A leap second has no address of its own: each version has one.
+    // A leap second is refused: it would be a second address for the same version.
     (!exact || stamp_of(read.instant) == stamp).then_some((read.instant, exact))
 }
 

@@ -1,4 +1,5 @@
-//! Compares a new complete state with the log's current one: a merge of two ordered streams.
+//! Comparison of a new complete state with the current state in the log, as a merge of two sorted
+//! streams.
 
 use super::keyed_hash::KeyedHash;
 use super::plan::{Fingerprint, Plan, PlanWriter};
@@ -13,23 +14,22 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Resources read from the log at a time.
+/// Resources in a page that is read from the log.
 const PAGE: usize = 2_000;
-/// Pages that wait to be compared.
+/// Most pages that are read ahead of the comparison.
 const PAGES_AHEAD: usize = 2;
 
-/// What the log knows of an entity.
+/// Information about an entity in the log.
 #[derive(Debug)]
 pub(in crate::origin) struct Known {
     pub(in crate::origin) witness: Vec<u8>,
     pub(in crate::origin) content: Option<ContentId>,
 }
 
-/// Compares; records nothing.
+/// Compares the states and returns a plan. Nothing is recorded.
 ///
 /// # Errors
-/// The statements are not sorted or wrong, or more would be deleted than is allowed without a
-/// confirmation.
+/// The statements are invalid or not sorted, or the guard does not allow the number of deletions.
 pub(super) fn compare<'s>(
     target: RdfTarget<'s>,
     statements: &'s SortedStatements,
@@ -56,8 +56,8 @@ pub(super) fn compare<'s>(
     Ok((plan.finish()?, report))
 }
 
-/// Visits what the log knows, in the order of lines, while a thread of its own reads on; returns how
-/// many there are.
+/// Visits the entities in the log in the order of lines, while a thread reads ahead. Returns the
+/// number of entities.
 pub(in crate::origin) fn each_known(
     target: RdfTarget<'_>,
     mut visit: impl FnMut(&str, &Known) -> Result<(), RdfError>,
@@ -77,8 +77,8 @@ pub(in crate::origin) fn each_known(
     })
 }
 
-/// Sends what the log knows, in the order of lines, until nobody receives it; no transaction is open
-/// while it waits.
+/// Sends the entities in the log in the order of lines, until the receiver is dropped. No
+/// transaction is open while the thread waits.
 fn read_known(
     log: &dyn ChangeLog,
     set: SetId,
@@ -122,12 +122,12 @@ struct Merge<'s> {
     describer: Describer,
     plan: PlanWriter,
     report: RdfReport,
-    /// For entities without a fingerprint.
+    /// Key for entities that do not have a fingerprint.
     key: KeyedHash,
 }
 
 impl Merge<'_> {
-    /// Plans everything up to the entity with this key, which the log knows.
+    /// Plans all entities up to the entity with this key, which is in the log.
     fn up_to(&mut self, key: &str, known: &Known) -> Result<(), RdfError> {
         while let Some(group) = self.groups.current() {
             match abreast_statements::compare(group.iri, key) {
@@ -144,7 +144,7 @@ impl Merge<'_> {
         Ok(self.plan.delete(key)?)
     }
 
-    /// Plans the current entity.
+    /// Plans the changes of the current entity.
     fn entity(&mut self, known: Option<&Known>) -> Result<(), RdfError> {
         let Some(group) = self.groups.current() else { return Ok(()) };
         self.report.entities += 1;
@@ -166,7 +166,7 @@ impl Merge<'_> {
             Err(error) => return Err(error.into()),
         };
         let hash = before.unwrap_or(self.key).of(&statements);
-        // A description that was lost is read again.
+        // A description whose stored bytes are missing is stored again.
         if known.is_some_and(|known| known.content.is_some() && before == Some(hash)) {
             self.report.unchanged += 1;
             return Ok(());
@@ -190,7 +190,7 @@ impl Merge<'_> {
     }
 }
 
-/// The beginning of their digest.
+/// Returns the first bytes of the digest of these lines.
 pub(in crate::origin) fn fingerprint_of(lines: &[u8]) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
     let digest = abreast_contents::address_of(lines);

@@ -1,5 +1,5 @@
-//! Statements that are added to a set, and removed from it: only the entities that they are about
-//! are read and recorded.
+//! Deltas: statements that are added to a set or removed. Only the entities in these statements are
+//! read and recorded.
 
 use super::comparison::fingerprint_of;
 use super::plan::{Fingerprint, PlanWriter};
@@ -21,22 +21,23 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write as _};
 use std::ops::{ControlFlow, Range};
 
-/// One input.
+/// An input of a delta.
 pub enum Delta {
-    /// Statements that are added.
+    /// Statements to add to the set.
     Add(RdfInput),
-    /// Statements that are removed.
+    /// Statements to remove from the set.
     Remove(RdfInput),
-    /// RDF Patch: both, in the order in which they apply. Its syntax does not matter.
+    /// RDF Patch with both kinds of rows, applied in their order. The syntax of the input is
+    /// ignored.
     Patch(RdfInput),
 }
 
-/// Applies a delta: all of it, or nothing when a statement that is to be removed is not there.
-/// `lenient`: such statements are skipped.
+/// Applies a delta as a whole. If a removed statement does not exist, nothing is recorded, except
+/// that `lenient` skips such statements.
 ///
 /// # Errors
-/// An input is wrong or does not apply: nothing is recorded then. Or the log, the contents or the
-/// disk fail.
+/// If an input is invalid or does not apply, nothing is recorded. The log, the contents or the disk
+/// can fail after some changes were recorded.
 pub fn apply(
     target: RdfTarget<'_>,
     inputs: impl IntoIterator<Item = Result<Delta, Error>>,
@@ -108,16 +109,16 @@ fn applied(
     Ok(report)
 }
 
-/// The rows of all inputs, sorted by statement.
+/// Rows of all inputs, sorted by statement.
 struct Rows {
     sorter: LineSorter,
     count: u64,
     line: Vec<u8>,
-    /// Numbers of the rows that do not apply.
+    /// Numbers of rows in aborted transactions, which do not apply.
     aborted: Vec<Range<u64>>,
 }
 
-/// Whether a row is in one of the ranges, by the number at its end.
+/// Whether the number at the end of a row is in one of the ranges.
 fn is_aborted(aborted: &[Range<u64>], number: &[u8]) -> bool {
     let number = str::from_utf8(number).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
     number.is_some_and(|number| {
@@ -126,23 +127,23 @@ fn is_aborted(aborted: &[Range<u64>], number: &[u8]) -> bool {
     })
 }
 
-/// A row of an input; a statement is a line without a line feed.
+/// A row of an input. Statements are lines without a line feed.
 #[derive(Clone, Copy, Debug)]
 pub enum DeltaRow<'a> {
     /// A statement that is added.
     Add(&'a [u8]),
     /// A statement that is removed.
     Remove(&'a [u8]),
-    /// A transaction begins.
+    /// Start of a transaction of RDF Patch.
     Begin,
-    /// The rows since the transaction began do not apply.
+    /// Abort of a transaction: its rows do not apply.
     Abort,
 }
 
-/// Visits the rows of an input, whose number is `document`, of the graphs that count.
+/// Visits the rows of an input in the selected graphs. `document` is the number of the input.
 ///
 /// # Errors
-/// The input is wrong, or removes a statement with a blank node; or those of `visit`.
+/// The input is invalid, or removes a statement with a blank node; and errors of `visit`.
 pub fn each_row(
     delta: Delta,
     document: u64,
@@ -186,7 +187,7 @@ fn reader(bytes: RdfBytes) -> Box<dyn Read> {
     }
 }
 
-/// As [`each_row`] for RDF Patch. Its first departure from the format is reported as a warning.
+/// Runs [`each_row`] for RDF Patch. Logs a warning for the first deviation from the format.
 fn each_patch_row(
     input: RdfInput,
     document: u64,
@@ -248,11 +249,11 @@ fn write_line(
              entity, or import the complete state"
         )));
     }
-    // Labels belong to their document, and are none of those in the log.
+    // Labels of blank nodes are local to a document, and must differ from the labels in the log.
     let name = |node: &BlankNode| {
         let label = node.as_str();
         BlankNode::new(format!("d{document}_{label}")).unwrap_or_else(|_| {
-            // RDF Patch has labels of any characters.
+            // RDF Patch allows any characters in labels.
             let codes: Vec<String> = label.bytes().map(|byte| byte.to_string()).collect();
             BlankNode::new_unchecked(format!("d{document}-{}", codes.join("-")))
         })
@@ -290,7 +291,7 @@ impl Rows {
                     return Ok(());
                 }
             };
-            // The number of the row is as long in all of them.
+            // Numbers of rows have a fixed length, so that they can be split off.
             self.line.clear();
             self.line.extend_from_slice(statement);
             write!(self.line, "\t{:016x}{sign}", self.count)?;
@@ -299,13 +300,13 @@ impl Rows {
         })
     }
 
-    /// What the rows of each statement come to.
+    /// Combines the rows of each statement into the effective change.
     fn finish(self, target: RdfTarget<'_>) -> Result<Net, RdfError> {
         let temporary = &target.options.sort.temporary;
         let file = || tempfile::tempfile_in(temporary).map(BufWriter::new);
         let (mut added, mut removed, mut dropped) = (file()?, file()?, HashSet::new());
         let rows = BufReader::new(self.sorter.finish()?);
-        // Statement, first sign, last sign.
+        // Statement, first operation and last operation.
         let mut last: Option<(Vec<u8>, u8, u8)> = None;
         let mut take = |row: Option<(Vec<u8>, u8, u8)>| {
             let Some((mut statement, first, last)) = row else { return Ok(()) };
@@ -335,11 +336,12 @@ impl Rows {
     }
 }
 
-/// What the rows come to, in the order of statements.
+/// Effective changes of all rows, sorted by statement.
 struct Net {
     added: File,
     removed: File,
-    /// Fingerprints of those that were added first and removed later: they need not have been there.
+    /// Fingerprints of statements that were added first and removed later, and that may be missing
+    /// in the log.
     dropped: HashSet<Fingerprint>,
 }
 
@@ -427,13 +429,14 @@ impl Application<'_> {
             Some(_) => self.report.updated += 1,
             None => self.report.created += 1,
         }
-        // The next complete state is compared by content.
+        // The fingerprint is empty, so that the next complete state is compared by content.
         Ok(self.plan.put(&iri, &canonical.lines, Fingerprint::default())?)
     }
 }
 
-/// Removes a statement; one that differs in the case of its language tag if it is not there itself, since other programs
-/// write tags in lower case [rdf11-concepts §3.3].
+/// Removes a statement. If the exact statement is missing, removes a statement that differs only in
+/// the case of its language tag, because some programs write tags in lower case
+/// [rdf11-concepts §3.3].
 fn remove(lines: &mut BTreeSet<&[u8]>, line: &[u8]) -> bool {
     if lines.remove(line) {
         return true;

@@ -1,15 +1,16 @@
-//! Deprecation of entities, as their descriptions state it.
+//! Deprecation of entities, as contained in their descriptions.
 
 use abreast_core::{Action, Change, REPLACEMENT_BYTES_MAX, State};
 use abreast_rdf::Deprecation;
 
-/// What a description states of an entity that is no longer to be used.
+/// Returns the deprecation in the description of an entity; `None` if the entity is not deprecated.
 pub(super) fn deprecation(iri: &str, lines: &[u8]) -> Option<Deprecation> {
     abreast_rdf::deprecation(lines, iri).filter(|stated| stated.is_deprecated)
 }
 
-/// Appends the changes that give an entity a state in which it is deprecated. A new entity is recorded
-/// as that first [emm-1.0 §4.1]. Of those that replace it, as many are recorded as a log has room for.
+/// Appends the changes that deprecate an entity. A new entity is recorded before its deprecation
+/// [emm-1.0 §4.1]. If the log does not have space for all replacing entities, the first of them are
+/// recorded.
 pub(super) fn deprecate(
     iri: String,
     (state, witness): (State, Vec<u8>),

@@ -1,16 +1,16 @@
-//! What is taken from descriptions for people.
+//! Types and labels from descriptions, for display to users.
 
 use abreast_core::{DESCRIPTION_BYTES_MAX, Description};
 
-/// What is taken from descriptions for people.
+/// Options for types and labels, which are displayed to users.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptionOptions {
-    /// Languages of labels, the best first.
+    /// Languages of labels, in order of preference.
     pub languages: Vec<String>,
 }
 
 impl DescriptionOptions {
-    /// Types and label of an entity: those for which a log has room.
+    /// Returns types and label of an entity, up to the limits of the log.
     pub(super) fn summary(&self, iri: &str, lines: &[u8]) -> Description {
         let languages: Vec<&str> = self.languages.iter().map(String::as_str).collect();
         let summary = abreast_rdf::summary(lines, &format!("<{iri}>"), &languages);

@@ -6,56 +6,57 @@ use abreast_statements::Error;
 use abreast_webtypes::count;
 use std::io;
 use std::path::PathBuf;
-/// RDF could not be read into a set.
+/// Error of reading RDF into a set.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RdfError {
-    /// The statements cannot be read.
+    /// The statements cannot be read, or are invalid.
     #[error(transparent)]
     Statements(#[from] abreast_statements::Error),
-    /// A state or a difference is being imported.
+    /// Another import into this set is running.
     #[error("an import of RDF is running")]
     Importing,
-    /// A delta does not apply.
+    /// The delta does not apply to the current state.
     #[error("{0}")]
     Delta(String),
-    /// An endpoint fails, or its answer is not complete.
+    /// The endpoint fails, or its response is incomplete.
     #[error("{0}")]
     Endpoint(String),
-    /// A file is being written.
+    /// A process is still writing a file of the input.
     #[error("`{}` is being written\n  help: try again when it is complete", .0.display())]
     Unsettled(PathBuf),
-    /// Too much would be deleted.
+    /// The number of deletions exceeds the limits of the guard.
     #[error("{} of {} would be deleted; nothing was recorded", held.missing, count(held.of, "entity"))]
     Deletions {
-        /// What would be deleted.
+        /// Deletions that the guard does not allow without a confirmation.
         held: Held,
     },
-    /// The log failed.
+    /// The change log cannot be read or written.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The descriptions cannot be kept.
+    /// The descriptions cannot be stored.
     #[error(transparent)]
     Contents(#[from] abreast_contents::Error),
-    /// The disk failed.
+    /// Writing to the disk failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),
-    /// It failed in the folder of temporary files.
+    /// The folder of temporary files is not usable.
     #[error(
         "cannot write or read a temporary file in `{}`\n  help: they are as large as the statements; free space on its disk",
         folder.display()
     )]
     Temporary {
-        /// The folder.
+        /// Path of the folder of temporary files.
         folder: PathBuf,
-        /// Why.
+        /// Error of the file system.
         #[source]
         cause: io::Error,
     },
 }
 
 impl RdfError {
-    /// Its text and its cause: most have that in their own text.
+    /// Returns the text of the error and of its cause. The text of most errors already includes the
+    /// cause.
     pub(crate) fn text(&self) -> String {
         let text = self.to_string();
         let cause = std::error::Error::source(self).map(ToString::to_string);
@@ -66,7 +67,7 @@ impl RdfError {
         }
     }
 
-    /// Whether the input is wrong: the same input will be refused again.
+    /// Whether the input is invalid, so that a retry with the same input fails too.
     pub fn is_of_input(&self) -> bool {
         matches!(
             self,

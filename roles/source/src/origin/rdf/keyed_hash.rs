@@ -1,24 +1,24 @@
-//! A short value that shows whether the statements of an entity are the ones that were compared
-//! before: the witness of its resource.
+//! Keyed hash that detects whether the statements of an entity have changed since the last
+//! comparison. The hash is stored as the fingerprint of the resource.
 //!
-//! It is a key, drawn at random for each comparison, and the POLYVAL (RFC 8452) of the statements
-//! with it. Two texts of L bytes have the same with probability L/2^131 for a random key, whatever the
-//! texts are: somebody who writes both does not know the key, which never leaves the store. A
-//! cryptographic hash, which needs no key, takes several times as long.
+//! The value consists of a random key for each comparison, and the POLYVAL (RFC 8452) of the
+//! statements with this key. For any two texts of L bytes, the probability of equal values is
+//! L/2^131. An author of both texts cannot produce equal values, because the key is never
+//! published. A cryptographic hash without a key takes several times as long.
 
 use polyval::Polyval;
 use polyval::universal_hash::UniversalHash as _;
 use std::io;
 
-/// Bytes of a key.
+/// Length of a key, in bytes.
 const KEY: usize = 16;
 
-/// Key and hash.
+/// A key and the hash of statements with this key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyedHash(pub(super) [u8; 2 * KEY]);
 
 impl KeyedHash {
-    /// A new key, and no statements.
+    /// Creates a random key, with the hash of no statements.
     pub(super) fn random() -> io::Result<Self> {
         let mut hash = Self::default();
         getrandom::fill(&mut hash.0[..KEY]).map_err(|error| {
@@ -27,20 +27,20 @@ impl KeyedHash {
         Ok(hash)
     }
 
-    /// The one in a witness; `None` when it was not made here. With a key of zeros all statements
-    /// would be equal.
+    /// Parses a stored fingerprint; `None` if the fingerprint has another form. A key of zeros is
+    /// refused, because all statements would have the same hash.
     pub(super) fn of_witness(witness: &[u8]) -> Option<Self> {
         let hash = Self(witness.try_into().ok()?);
         (hash.0[..KEY] != [0; KEY]).then_some(hash)
     }
 
-    /// That of these statements, with the same key.
+    /// Computes the hash of statements with the same key.
     pub(super) fn of(mut self, statements: &[u8]) -> Self {
         let mut key = [0; KEY];
         key.copy_from_slice(&self.0[..KEY]);
         let mut hash = Polyval::new(&key.into());
         hash.update_padded(statements);
-        // With their length, as the last block is filled up with zeros.
+        // The length is included because the last block is padded with zeros.
         hash.update_padded(&(statements.len() as u64).to_le_bytes());
         self.0[KEY..].copy_from_slice(&hash.finalize());
         self

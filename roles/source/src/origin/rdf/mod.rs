@@ -1,8 +1,8 @@
-//! The resources of an RDF set: entities, each with the canonical N-Triples of its description.
+//! Resources of an RDF set: entities with descriptions in canonical N-Triples.
 //!
-//! A new complete state is brought into the order of lines, compared with the log's current state
-//! entity by entity, and only then recorded: nothing is recorded of input that is wrong, and
-//! neither state is ever in memory.
+//! The statements of a new complete state are sorted by line, compared with the current state in
+//! the log entity by entity, and then recorded. Nothing is recorded if the input is invalid, and
+//! neither state is completely in memory.
 //!
 //! ```text
 //! files, any syntax ─► sort ─► statements ─► comparison ─► plan (on disk) ─► contents, log
@@ -39,12 +39,14 @@ use abreast_rdf::Syntax;
 use abreast_statements::{Error, SortedStatements};
 use abreast_webtypes::Timestamp;
 
-/// Makes these inputs the complete state of the set: entities that are not in them are deleted. A set that was incomplete can be
-/// published now. An entity that is too large to be recorded is left out, and counted.
+/// Replaces the complete state of the set with these inputs. Entities that the inputs do not
+/// contain are deleted. An incomplete set is complete afterwards, and can be published. Entities
+/// that are too large are counted and not recorded.
 ///
 /// # Errors
-/// An input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
-/// contents or the disk fail: what is recorded then is right, and the same inputs complete it.
+/// If an input is invalid, or the guard holds the deletions, nothing is recorded. If the log, the
+/// contents or the disk fail, some changes may be recorded; these are correct, and the same inputs
+/// complete the state.
 pub fn replace(
     target: RdfTarget<'_>,
     inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
@@ -53,7 +55,8 @@ pub fn replace(
     replace_if(target, inputs, modified, &|| Ok(()))
 }
 
-/// As [`replace`], if `is_still` states before anything is recorded that the inputs are still the same.
+/// Runs [`replace`], and calls `is_still` before recording to check that the inputs have not
+/// changed.
 fn replace_if(
     target: RdfTarget<'_>,
     inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
@@ -86,7 +89,7 @@ pub(super) fn record_state(
     Ok(())
 }
 
-/// As [`replace`], by statements that are sorted.
+/// Runs [`replace`] with statements that are already sorted.
 pub(super) fn replace_by(
     target: RdfTarget<'_>,
     statements: SortedStatements,
@@ -111,7 +114,7 @@ fn planned(
     Ok((plan, report))
 }
 
-/// Does what needs temporary files: the error of one names their folder.
+/// Runs a function that needs temporary files, and adds the path of their folder to its errors.
 pub(super) fn in_folder(
     options: &RdfOptions,
     task: impl FnOnce() -> Result<RdfReport, RdfError>,
@@ -124,7 +127,7 @@ pub(super) fn in_folder(
     })
 }
 
-/// Compares a single file of sorted N-Triples without a copy of it; `None` when it is not that.
+/// Compares a single file of sorted N-Triples without copying it; `None` for any other input.
 fn in_place(
     target: RdfTarget<'_>,
     inputs: &[RdfInput],
@@ -139,7 +142,7 @@ fn in_place(
     let statements = SortedStatements::new(file.try_clone()?, false)?;
     match comparison::compare(target, &statements) {
         Ok(compared) => Ok(Some(compared)),
-        // Read again, its errors have their places.
+        // The caller then reads and sorts the input, so that errors contain a file and a line.
         Err(RdfError::Statements(Error::NotSorted { .. } | Error::Line { .. })) => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,14 +1,14 @@
-//! What a comparison decided, on disk until all of it is decided.
+//! Plan of a comparison, stored on disk until the comparison is complete.
 
 use crate::origin::rdf::error::RdfError;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-/// The beginning of a digest.
+/// First 16 bytes of a digest.
 pub(in crate::origin) type Fingerprint = [u8; 16];
 
-/// One decision.
+/// Planned change of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::origin) struct Planned {
     pub(in crate::origin) iri: String,
@@ -17,17 +17,17 @@ pub(in crate::origin) struct Planned {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::origin) enum Step {
-    /// The description is this now.
+    /// Set this new description and fingerprint.
     Put {
         lines: Vec<u8>,
         witness: Vec<u8>,
     },
-    /// It is what it was, with another witness.
+    /// Set a new fingerprint; the description is unchanged.
     Refresh(Vec<u8>),
     Delete,
 }
 
-/// Decisions being written.
+/// A plan that is being written to a temporary file.
 pub(in crate::origin) struct PlanWriter {
     out: BufWriter<File>,
     pub(in crate::origin) puts: u64,
@@ -72,7 +72,7 @@ impl PlanWriter {
         Ok(())
     }
 
-    /// The plan, to be read.
+    /// Ends the plan, and returns a reader for it.
     pub(in crate::origin) fn finish(self) -> io::Result<Plan> {
         let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
@@ -80,7 +80,7 @@ impl PlanWriter {
     }
 }
 
-/// Decisions being read.
+/// A complete plan that is being read.
 pub(in crate::origin) struct Plan {
     input: BufReader<File>,
 }

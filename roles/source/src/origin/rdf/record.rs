@@ -1,4 +1,4 @@
-//! Records a plan: descriptions are kept and durable before the log names them.
+//! Recording of a plan. Descriptions are stored and durable before the log refers to them.
 
 use super::deprecation::{deprecate, deprecation};
 use super::plan::{Plan, PlanWriter, Step};
@@ -13,11 +13,11 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 use std::fmt::Write as _;
 
-/// Changes in one transaction, at most; and bytes of descriptions.
+/// Most changes in a transaction, and the most bytes of their descriptions.
 const BATCH: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// The state of an entity with this description.
+/// Returns the state of an entity with this description.
 pub(super) fn state_of(
     iri: &str,
     lines: &[u8],
@@ -43,7 +43,7 @@ pub(super) fn state_of(
     }
 }
 
-/// The URI of an IRI: what is not ASCII is encoded [rfc3987 §3.1].
+/// Converts an IRI to a URI, by encoding all characters outside ASCII [rfc3987 §3.1].
 fn uri_of(iri: &str) -> String {
     let mut uri = String::with_capacity(iri.len());
     for byte in iri.bytes() {
@@ -66,7 +66,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Keeps the description of an entity; returns its state.
+    /// Stores the description of an entity, and returns the new state of the entity.
     fn keep(
         &mut self,
         target: RdfTarget<'_>,
@@ -88,11 +88,12 @@ impl Batch {
     }
 }
 
-/// Records a plan, without its deletions if they are held. What is recorded when it fails is right; the rest is found by the next
-/// comparison. Deprecated entities come last, after those that replace them.
+/// Records a plan, without its deletions if the guard holds them. After a failure, the changes that
+/// are already recorded are correct, and the next comparison finds the rest. Deprecated entities
+/// are recorded last, after the entities that replace them.
 ///
 /// # Errors
-/// The log or the contents fail.
+/// The log or the store of contents fails.
 pub(in crate::origin) fn record(
     target: RdfTarget<'_>,
     mut plan: Plan,
@@ -116,7 +117,7 @@ pub(in crate::origin) fn record(
             }
             Step::Put { lines, witness } => {
                 let state = batch.keep(target, &planned.iri, &lines, modified)?;
-                // What a set begins with was known before.
+                // Entities in the initial state of a set existed before the set.
                 let action = if first {
                     Action::Add { state, witness }
                 } else {
@@ -142,7 +143,7 @@ pub(in crate::origin) fn record(
     Ok(appends.finish()?)
 }
 
-/// Hands a batch to the log; false when an earlier one has failed.
+/// Appends a batch to the log. Returns false if an earlier append failed.
 fn flush(target: RdfTarget<'_>, appends: &Appends, batch: &mut Batch) -> Result<bool, RdfError> {
     target.options.sort.check_stop()?;
     let Batch { changes, kept, refreshed, .. } = std::mem::take(batch);

@@ -1,4 +1,4 @@
-//! What a new state changed.
+//! Report on the changes of a new state.
 
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::target::RdfOptions;
@@ -6,41 +6,42 @@ use crate::scan::guard::Held;
 use crate::scan::guard::Lost;
 use abreast_rdf::LeftOut;
 
-/// Entities that are left out of which each is named in the log.
+/// Most omitted entities that are listed in the program's log; further ones are only counted.
 pub(super) const LEFT_OUT_NAMED: u64 = 10;
 
-/// What a new state changed.
+/// Numbers of changes and problems in a new state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RdfReport {
-    /// Entities in the new state.
+    /// Number of entities in the new state.
     pub entities: u64,
-    /// Statements about them, without those about blank nodes.
+    /// Number of statements about entities, without statements about blank nodes.
     pub statements: u64,
-    /// New entities.
+    /// Number of entities that were not in the set.
     pub created: u64,
-    /// Entities with another description.
+    /// Number of entities with a changed description.
     pub updated: u64,
-    /// Entities that are no longer there, and were deleted.
+    /// Number of deleted entities, which the new state does not contain.
     pub deleted: u64,
-    /// Deletions that the guard holds: none is recorded.
+    /// Deletions that the guard holds, none recorded.
     pub held: Option<Held>,
-    /// Entities with the description they had.
+    /// Number of entities with an unchanged description.
     pub unchanged: u64,
-    /// Entities that cannot be recorded, for their IRI or description is too large: what was recorded of them before stays.
+    /// Number of entities that cannot be recorded because their IRI or description is too large.
+    /// Their recorded state does not change.
     pub left_out: u64,
-    /// Statements that are not valid and were left out, where the options ask for that.
+    /// Number of invalid statements that were skipped, as requested in the options.
     pub invalid_statements: u64,
-    /// Blank nodes that belong to the descriptions of several entities: each has a copy.
+    /// Number of blank nodes in the descriptions of several entities, each of which has a copy.
     pub shared_blank_nodes: u64,
-    /// Blank nodes that belong to no entity: they are not published.
+    /// Number of blank nodes that do not belong to any entity, and are not published.
     pub unreached_blank_nodes: u64,
-    /// Descriptions whose blank nodes could not be named by their content within the limits: these
-    /// may be recorded as changed when they are not.
+    /// Number of descriptions whose blank nodes cannot be named by content within the limits. Such
+    /// a description may be recorded as changed without a change.
     pub unstable: u64,
 }
 
 impl RdfReport {
-    /// Judges the deletions of a plan for a set that had `known` entities.
+    /// Decides on the deletions of a plan, for a set that had `known` entities.
     pub(crate) fn judge(
         &mut self,
         deletions: u64,
@@ -58,7 +59,7 @@ impl RdfReport {
         }
     }
 
-    /// Counts an entity that cannot be recorded; the first ones are named.
+    /// Counts an entity that cannot be recorded, and logs the first ones.
     pub(crate) fn leave_out(&mut self, why: &dyn std::fmt::Display) {
         self.left_out += 1;
         if self.left_out <= LEFT_OUT_NAMED {
@@ -66,7 +67,7 @@ impl RdfReport {
         }
     }
 
-    /// Counts statements that are not valid; the first ones are named.
+    /// Counts invalid statements, and logs the first ones.
     pub(crate) fn leave_out_statements(&mut self, left_out: &LeftOut) {
         for fault in left_out.first() {
             tracing::warn!("a statement is left out: {fault}");
@@ -74,7 +75,7 @@ impl RdfReport {
         self.invalid_statements += left_out.count();
     }
 
-    /// What was left out, for status pages; `None` if nothing was.
+    /// Describes omitted entities and statements for status pages; `None` if nothing was omitted.
     pub(super) fn problem(&self) -> Option<String> {
         let entities = (self.left_out > 0)
             .then(|| format!("entities too large to be recorded: {}", self.left_out));
@@ -84,7 +85,7 @@ impl RdfReport {
         (!all.is_empty()).then(|| format!("{} (see the log)", all.join("; ")))
     }
 
-    /// Reports what is lost or unstable in what was read.
+    /// Logs a warning for each kind of omitted or unstable data in the input.
     pub fn warn(&self) {
         if self.invalid_statements > 0 {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! The files of a folder, as they are compared with those that were read last.
+//! List of the files in a folder, for comparison with the files of the last reading.
 
 use crate::names::keys::is_published_name;
 use crate::names::private::{OWN_COPY, is_mark};
@@ -16,16 +16,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Most files of a folder.
+/// Most files in a folder of RDF.
 const MAX_FILES: usize = 1_000_000;
-/// Most files that are reported because they are not read.
+/// Most skipped files that are reported.
 const MAX_SKIPPED: usize = 100;
-/// Where it cannot be known who writes a file, it is at rest when it was not changed for so long.
+/// Time without changes after which a file is at rest, if some processes are not visible.
 const SETTLE: Duration = Duration::from_secs(1);
-/// A file that was changed less than this before it was read may change again without another time.
+/// Time before the reading in which a changed file may change again without a new modification
+/// time.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// What is compared of a file.
+/// Properties of a file that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Seen {
     pub(super) path: PathBuf,
@@ -35,12 +36,12 @@ pub(super) struct Seen {
     changed: (i64, i64),
 }
 
-/// The files beneath a folder.
+/// Files in a folder and its subfolders.
 #[derive(Default)]
 pub(super) struct Listing {
-    /// Those with descriptions, in the order of their paths.
+    /// Files with descriptions, sorted by path.
     pub(super) files: Vec<Seen>,
-    /// Those that are not read: the first in the order of their paths, with the reason.
+    /// The first skipped files, sorted by path, with the reason.
     pub(super) skipped: BTreeMap<PathBuf, &'static str>,
     skipped_count: usize,
 }
@@ -54,7 +55,7 @@ impl Listing {
         }
     }
 
-    /// Reports the files that are not read and were not among those of an earlier listing.
+    /// Logs the skipped files that an earlier listing did not contain.
     pub(super) fn warn(&self, before: &Self) {
         for (path, reason) in &self.skipped {
             if !before.skipped.contains_key(path) {
@@ -69,7 +70,8 @@ impl Listing {
     }
 }
 
-/// Lists the files beneath a folder. Hidden names and private folders are left out, and links are not followed.
+/// Lists the files in a folder and its subfolders. Hidden names and private folders are skipped,
+/// and symbolic links are not followed.
 pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let (mut folders, mut hidden) = (vec![folder.to_owned()], HashSet::new());
@@ -125,12 +127,13 @@ pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
     Ok(listing)
 }
 
-/// The first file that may still be written, of those that are not among the files `read`.
+/// Returns the first file that a process may still be writing. Files that are in `read` are not
+/// checked.
 pub(super) fn unsettled<'f>(files: &'f [Seen], read: &[Seen], rest: &Rest) -> Option<&'f Path> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let is_unsettled = |seen: &&Seen| {
         read.binary_search(seen).is_err()
-            // One that cannot be read is no reason to wait.
+            // A file that cannot be opened is not a reason to wait.
             && File::open(&seen.path)
                 .ok()
                 .and_then(|file| Stat::of(&file).ok())
@@ -143,7 +146,7 @@ const UNKNOWN: &str = "its name has no ending of a known syntax (help: .nt, .nq,
     also with .gz, .bz2, .xz or .zst)";
 const NOT_RDF: &str = "its root is not rdf:RDF (help: if it is RDF/XML, let its name end in .rdf)";
 
-/// Whether no file could have been changed later without another time.
+/// Whether each later change of a file would cause a new modification time.
 pub(super) fn are_settled(files: &[Seen]) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     files.iter().all(|file| {
@@ -153,7 +156,7 @@ pub(super) fn are_settled(files: &[Seen]) -> bool {
     })
 }
 
-/// What is kept of files that were read: a digest, and what was found in them.
+/// Formats the record of a reading: a digest of the files, and the numbers in the report.
 pub(super) fn record(
     report: &RdfReport,
     files: &[Seen],
@@ -169,7 +172,7 @@ pub(super) fn record(
     record
 }
 
-/// What was found in these files, if the record is of them.
+/// Parses a record, and returns the report if the record is about these files.
 pub(super) fn parse(
     record: &[u8],
     files: &[Seen],
@@ -188,13 +191,13 @@ pub(super) fn parse(
         unreached_blank_nodes: count(1)?,
         unstable: count(2)?,
         left_out: count(3)?,
-        // Earlier versions left none out.
+        // Records of earlier program versions do not have this number.
         invalid_statements: count(4).unwrap_or_default(),
         ..RdfReport::default()
     })
 }
 
-/// A digest of the files, of how they are read and of what the set was after that.
+/// Computes a digest of the files, the options and the state of the set after reading.
 fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
     let invalid = if options.sort.leave_out_invalid { " without invalid statements" } else { "" };
     let contexts = options.sort.contexts.fingerprint();

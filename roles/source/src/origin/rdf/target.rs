@@ -1,4 +1,4 @@
-//! The set into which RDF is read, and how.
+//! Target set and options of reading RDF.
 
 use crate::origin::rdf::description::DescriptionOptions;
 use crate::scan::options::DigestPolicy;
@@ -12,41 +12,42 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The media type of an entity's bytes.
+/// Media type of descriptions, which are the bytes of entities.
 pub const MEDIA_TYPE: &str = "application/n-triples";
 
-/// How RDF is read into a set.
+/// Options of reading RDF into a set.
 #[derive(Clone, Debug)]
 pub struct RdfOptions {
-    /// The digests to publish.
+    /// Digests to publish for each description.
     pub digests: DigestPolicy,
-    /// What is taken from descriptions.
+    /// Options for types and labels in descriptions.
     pub descriptions: DescriptionOptions,
-    /// How statements are sorted.
+    /// Memory and other options for sorting statements.
     pub sort: SortOptions,
-    /// Record deletions however many there are.
+    /// Whether to record deletions without the guard.
     pub confirm_deletions: bool,
-    /// Where the guard holds deletions: record the rest. Otherwise nothing is recorded.
+    /// Whether to record other changes if the guard holds deletions. Otherwise nothing is recorded.
     pub record_rest: bool,
-    /// The most entities that the set had lately, by which deletions are judged; 0: what it has now.
+    /// Largest recent number of entities, to which deletions are compared; 0 for the current
+    /// number.
     pub peak: u64,
-    /// How long a watch holds deletions that are more than the guard allows ([`crate::Deletions`]);
-    /// zero for not at all.
+    /// How long a watch holds deletions that exceed the limits of the guard ([`crate::Deletions`]);
+    /// zero to record all deletions.
     pub hold_deletions: Duration,
-    /// The beginning of the IRIs that blank nodes get which are the object of several subjects, or
-    /// of none; `None`: they have copies, and are not published.
+    /// Prefix of the IRIs that replace blank nodes with several referring subjects or without any.
+    /// `None`: the former are copied, and the latter are not published.
     pub skolemize: Option<String>,
-    /// Relative IRIs in a file are resolved against this and the path of the file below its folder.
-    /// Ends in `/`. `None`: relative IRIs are errors.
+    /// Base of relative IRIs, followed by the path of the file relative to the folder. Ends in `/`.
+    /// `None`: relative IRIs are errors.
     pub base: Option<String>,
-    /// Compare, and record nothing.
+    /// Whether to compare only, without recording changes.
     pub dry_run: bool,
-    /// What is known of files that may be written.
+    /// Information about files that a process may be writing.
     pub rest: Arc<Rest>,
 }
 
 impl RdfOptions {
-    /// Defaults, with a folder for temporary files.
+    /// Creates default options with this folder for temporary files.
     pub fn new(temporary: impl Into<PathBuf>) -> Self {
         Self {
             digests: DigestPolicy::Md5,
@@ -64,17 +65,17 @@ impl RdfOptions {
     }
 }
 
-/// The set into which RDF is read.
+/// Set into which RDF is read, with its log and store.
 #[derive(Clone, Copy)]
 pub struct RdfTarget<'a> {
-    /// The log.
+    /// Change log that contains the set.
     pub log: &'a dyn ChangeLog,
-    /// The set, whose history begins in its log.
+    /// Number of the set in the log.
     pub set: SetId,
-    /// Where descriptions are kept.
+    /// Store of the entities' descriptions.
     pub contents: &'a Contents,
-    /// Where the present ones are read instead, in a dry run that may write nothing there.
+    /// Read-only view of the stored descriptions, for a dry run without write access to the store.
     pub kept: Option<&'a View>,
-    /// How it is read.
+    /// Options of reading RDF into the set.
     pub options: &'a RdfOptions,
 }

@@ -1,8 +1,9 @@
-//! Watches a folder of RDF files, which together are the complete state of a set, or asks an
+//! Watch of a folder of RDF files, which together are the complete state of a set, or of a SPARQL
 //! endpoint.
 //!
-//! The names, sizes and times of the files are compared again and again; when they differ, and have
-//! stayed the same for a moment, all of them are read. An endpoint is asked at intervals.
+//! Names, sizes and times of the files are compared at intervals. If a file has changed and the
+//! files then remain unchanged for a moment, all files are read. An endpoint is polled at
+//! intervals.
 
 use super::RdfInput;
 use super::seen::{self, Listing, Seen, list};
@@ -25,45 +26,46 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Shortest and longest time between two comparisons of the files.
+/// Shortest and longest pause between two comparisons of the files.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-/// How long files that are being written are waited for, where they are read once.
+/// Longest wait for files that are being written, if the folder is only read once.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long until they are examined again, at least.
+/// Shortest pause between two checks during that wait.
 const AGAIN: Duration = Duration::from_millis(50);
-/// After a failure of the store.
+/// Pause after an error of the store.
 const RETRY: Duration = Duration::from_secs(10);
-/// After a failure of an endpoint.
+/// Pause after an error of an endpoint.
 const ASK_AGAIN: Duration = Duration::from_secs(300);
-/// A comparison takes at most this part of the time.
+/// Inverse of the highest share of time that comparisons may take.
 const SHARE: u32 = 50;
 
-/// A set whose entities are described by the files of a folder.
+/// A set whose entities are described by the files in a folder.
 #[derive(Clone)]
 pub struct RdfFolder {
-    /// The folder.
+    /// Path of the folder with RDF files.
     pub path: PathBuf,
-    /// The log.
+    /// Change log that contains the set.
     pub log: Arc<dyn ChangeLog>,
-    /// The set.
+    /// Number of the set in the log.
     pub set: SetId,
-    /// Folders that are not read.
+    /// Rules for folders that are not read.
     pub private: Private,
-    /// Where descriptions are kept.
+    /// Store of the entities' descriptions.
     pub contents: Contents,
-    /// How files are read.
+    /// Options of reading RDF into the set.
     pub options: RdfOptions,
-    /// Where it is kept which files were read last: while they are the same, they are not read at
-    /// the start.
+    /// Path of the record of the last reading. If the files are equal to the record, they are not
+    /// read again at the start.
     pub record: Option<PathBuf>,
 }
 
 impl RdfFolder {
-    /// Makes the files, as they are now, the complete state of the set.
+    /// Replaces the complete state of the set with the current files.
     ///
     /// # Errors
-    /// The folder or a file cannot be read, a file is still being written after a moment, or too much would be deleted: nothing is recorded then.
-    /// Or the log, the contents or the disk fail.
+    /// If the folder or a file cannot be read, a process is still writing a file after a short
+    /// wait, or the guard holds the deletions, nothing is recorded. The log, the contents or the
+    /// disk can fail after some changes were recorded.
     pub fn read(&self) -> Result<RdfReport, RdfError> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -85,8 +87,8 @@ impl RdfFolder {
         }
     }
 
-    /// What was found when these files were read, if they were read last, and nothing was recorded
-    /// since.
+    /// Returns the report of the last reading, if the files have not changed since and the set has
+    /// no later changes.
     fn read_before(&self, files: &[Seen]) -> Result<Option<RdfReport>, RdfError> {
         let Some(record) = &self.record else { return Ok(None) };
         let head = self.log.head(self.set)?;
@@ -97,13 +99,13 @@ impl RdfFolder {
     fn replace(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
         let settled = seen::are_settled(files);
         let report = self.replace_by(files)?;
-        // Deletions that are held are judged again after a restart.
+        // No record is written for held deletions, so that they are judged again after a restart.
         if let Some(record) = &self.record
             && settled
             && report.held.is_none()
         {
             let head = self.log.head(self.set)?;
-            // Without it, they are read again.
+            // If the record cannot be written, the files are read again after a restart.
             let _ = write_sealed(record, seen::record(&report, files, &self.options, &head));
         }
         Ok(report)
@@ -135,7 +137,7 @@ impl RdfFolder {
     }
 }
 
-/// A running watch.
+/// A running watch of a folder or an endpoint.
 pub struct RdfWatch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -147,16 +149,17 @@ struct Shared {
     stopping: Arc<AtomicBool>,
     lock: Mutex<()>,
     changed: Condvar,
-    /// Since when deletions are held, and how many entities there were before.
+    /// Start of the hold, and the number of entities before the deletions; `None` without held
+    /// deletions.
     held: Mutex<Option<(Instant, u64)>>,
     peak: Mutex<Peak>,
 }
 
 impl RdfWatch {
-    /// Starts watching.
+    /// Starts the watch of a folder.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// The system cannot start a thread.
     pub fn start(mut folder: RdfFolder) -> io::Result<Self> {
         Self::spawn(move |shared| {
             folder.options.sort.stop = Arc::clone(&shared.stopping);
@@ -164,10 +167,10 @@ impl RdfWatch {
         })
     }
 
-    /// Starts to ask an endpoint.
+    /// Starts polling a SPARQL endpoint.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// The system cannot start a thread.
     pub fn poll(mut set: SparqlSet) -> io::Result<Self> {
         Self::spawn(move |shared| {
             set.options.sort.stop = Arc::clone(&shared.stopping);
@@ -182,12 +185,12 @@ impl RdfWatch {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The state of the watch.
+    /// Returns the status that the watch updates.
     pub fn status(&self) -> &Arc<WatchStatus> {
         &self.shared.status
     }
 
-    /// Begins to stop: what is being read is given up.
+    /// Requests a stop; a reading in progress is aborted.
     pub fn begin_stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         drop(self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner));
@@ -211,7 +214,8 @@ impl Drop for RdfWatch {
 impl Shared {
     fn run(&self, folder: &mut RdfFolder) {
         let (mut read, mut last): (Option<Vec<Seen>>, Option<Vec<Seen>>) = (None, None);
-        // Since when a file that is being written is awaited, and whether that was reported.
+        // Start of the wait for a file that is being written, and whether the wait was already
+        // logged.
         let mut awaited: Option<(Instant, bool)> = None;
         let mut listed = Listing::default();
         while !self.is_stopping() {
@@ -230,7 +234,7 @@ impl Shared {
                     let pause = (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
                     let confirmed =
                         self.status.is_confirmed() || self.hold_is_over(&folder.options);
-                    // What is new must stay as it is for a moment.
+                    // Changed files must remain unchanged for a moment.
                     let settled = read.is_none() || last.as_ref() == Some(&files);
                     if read.is_none()
                         && let Ok(Some(report)) = folder.read_before(&files)
@@ -251,7 +255,7 @@ impl Shared {
                                 self.wait(RETRY, false);
                                 continue;
                             }
-                            // What is wrong stays so until it is changed.
+                            // Invalid input is not read again until a file changes.
                             Ok(()) | Err(_) => (read, awaited) = (Some(files.clone()), None),
                         }
                     }
@@ -264,7 +268,7 @@ impl Shared {
         self.status.set(WatchState::Stopped);
     }
 
-    /// Makes the files the complete state of the set.
+    /// Replaces the complete state of the set with the files.
     fn read(&self, folder: &mut RdfFolder, files: &[Seen]) -> Result<(), RdfError> {
         self.status.set(WatchState::Scanning);
         let confirmed = self.status.take_confirmed();
@@ -280,7 +284,8 @@ impl Shared {
         result.map(drop)
     }
 
-    /// Makes what an endpoint has the complete state of the set, again and again.
+    /// Polls an endpoint until the watch is stopped, and replaces the state of the set with each
+    /// response.
     fn poll(&self, set: &mut SparqlSet) {
         while !self.is_stopping() {
             self.status.set(WatchState::Scanning);
@@ -298,7 +303,7 @@ impl Shared {
         self.status.set(WatchState::Stopped);
     }
 
-    /// How the deletions of the next reading are judged.
+    /// Sets the options that determine how the next reading handles deletions.
     fn begin(&self, options: &mut RdfOptions, confirmed: bool, log: &dyn ChangeLog, set: SetId) {
         options.confirm_deletions = confirmed || self.may_delete(options);
         options.record_rest = true;
@@ -310,7 +315,7 @@ impl Shared {
                 0
             }
             Some((_, before)) => before,
-            // A log that cannot be read ends the reading as well.
+            // If the log cannot be read, the reading fails with the same error.
             None => log.head(set).map_or(0, |head| peak.judged(now, head.resources)),
         };
     }
@@ -370,12 +375,12 @@ impl Shared {
         }
     }
 
-    /// Whether deletions have been held for as long as they are to be.
+    /// Whether the deletions have been held for the configured time.
     fn hold_is_over(&self, options: &RdfOptions) -> bool {
         self.held().is_some_and(|(since, _)| since.elapsed() >= options.hold_deletions)
     }
 
-    /// Whether deletions are recorded, however many they are.
+    /// Whether to record all deletions without the guard.
     fn may_delete(&self, options: &RdfOptions) -> bool {
         options.hold_deletions.is_zero() || self.hold_is_over(options)
     }
@@ -388,8 +393,8 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Waits until the time is over, the watch is stopped, or, unless after a failure, deletions are
-    /// confirmed.
+    /// Waits until the time is over or the watch is stopped. With `for_confirmation`, also returns
+    /// when deletions are confirmed.
     fn wait(&self, time: Duration, for_confirmation: bool) {
         let until = Instant::now() + time;
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -398,14 +403,14 @@ impl Shared {
             if left.is_zero() {
                 return;
             }
-            // A confirmation does not wake this thread.
+            // A confirmation does not wake this thread, so the wait is divided.
             let wait = left.min(PAUSE.0);
             lock = self.changed.wait_timeout(lock, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// Reports once that a set waits for a file.
+/// Logs once that a set waits for a file that is being written.
 fn await_file(path: &Path, awaited: &mut Option<(Instant, bool)>) {
     let (since, is_reported) = awaited.get_or_insert_with(|| (Instant::now(), false));
     if !*is_reported && since.elapsed() >= UNCLOSED {
@@ -417,11 +422,11 @@ fn await_file(path: &Path, awaited: &mut Option<(Instant, bool)>) {
     }
 }
 
-/// Whether the same files may be recorded later.
+/// Whether the error is transient, so that the same files may be recorded later.
 fn is_passing(error: &RdfError) -> bool {
     match error {
         RdfError::Log(error) => error.kind() != ErrorKind::Refused,
-        // Another listing shows when such a file can be read.
+        // Another listing shows when the file can be read.
         RdfError::Statements(abreast_statements::Error::Open { cause, .. }) => {
             !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
         }

@@ -1,4 +1,4 @@
-//! Records the description of one entity, or imports many.
+//! Recording of the description of an entity, and imports of many descriptions.
 
 use super::deprecation::{deprecate, deprecation};
 use super::record::state_of;
@@ -17,48 +17,48 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-/// An entity and its description in canonical lines; nothing where it is gone.
+/// An entity and its description in canonical lines; `None` for a deleted entity.
 pub type Described = (String, Option<Vec<u8>>);
 
-/// Records descriptions of entities one at a time, or imports many; not both at once.
+/// Records descriptions of single entities, or runs an import; never both at the same time.
 pub struct EntityWriter {
     log: Arc<dyn ChangeLog>,
     set: SetId,
     contents: Contents,
     options: RdfOptions,
-    /// Held for writing by an import.
+    /// Lock that an import holds for writing, and a change of an entity for reading.
     importing: Arc<RwLock<()>>,
 }
 
-/// No import begins while this is held.
+/// Guard of a change; an import waits until the value is dropped.
 pub type Changing = OwnedRwLockReadGuard<()>;
 
-/// What is imported.
+/// Input of an import of many entities.
 pub enum Import {
-    /// The complete state.
+    /// The complete state of the set.
     State(RdfInput),
-    /// A difference; see [`super::apply`].
+    /// A difference; see [`super::apply`] for the flag.
     Delta(Delta, bool),
 }
 
-/// A document that does not describe one entity.
+/// Error of a document that must describe an entity.
 #[derive(Debug, Error)]
 pub enum NotDescription {
-    /// It cannot be read.
+    /// The document cannot be parsed.
     #[error(transparent)]
     Read(#[from] abreast_rdf::ReadError),
-    /// The description is too large.
+    /// The description is too large to be recorded.
     #[error(transparent)]
     TooLarge(#[from] abreast_rdf::TooLarge),
-    /// Nothing is stated about the entity.
+    /// The document does not contain statements about the entity.
     #[error("nothing is stated about <{0}>\n  help: DELETE the entity to remove it")]
     Nothing(String),
-    /// Something is stated about another entity.
+    /// The document contains statements about another entity.
     #[error(
         "something is stated about <{0}>, which is another entity\n  help: put each entity on its own"
     )]
     Other(String),
-    /// Statements about blank nodes that the entity does not reach.
+    /// The document contains statements about blank nodes that do not belong to the entity.
     #[error(
         "statements about blank nodes that are not part of the description: {0}\n  help: leave them out"
     )]
@@ -66,7 +66,7 @@ pub enum NotDescription {
 }
 
 impl EntityWriter {
-    /// A writer for a set.
+    /// Creates a writer for the entities of a set.
     pub fn new(
         log: Arc<dyn ChangeLog>,
         set: SetId,
@@ -76,7 +76,7 @@ impl EntityWriter {
         Self { log, set, contents, options: options.clone(), importing: Arc::default() }
     }
 
-    /// To be held until a change of one entity is durable.
+    /// Locks out imports. Hold the result until the change of an entity is durable.
     ///
     /// # Errors
     /// An import is running.
@@ -84,20 +84,20 @@ impl EntityWriter {
         Arc::clone(&self.importing).try_read_owned().map_err(|_| RdfError::Importing)
     }
 
-    /// An unnamed file for what is imported.
+    /// Creates an unnamed temporary file for the input of an import.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn file(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.options.sort.temporary)
     }
 
-    /// Imports a state or a difference, once other changes are durable; a dry run only reports what
-    /// would change. It blocks.
+    /// Imports a state or a difference after pending changes are durable. A dry run only reports
+    /// the changes. This method blocks.
     ///
     /// # Errors
-    /// The input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
-    /// contents or the disk fail.
+    /// If the input is invalid or the guard holds the deletions, nothing is recorded. The log, the
+    /// contents or the disk can fail after some changes were recorded.
     pub fn import(&self, import: Import, dry_run: bool) -> Result<RdfReport, RdfError> {
         let _importing = self.importing.blocking_write();
         let Self { log, set, contents, options, .. } = self;
@@ -110,11 +110,11 @@ impl EntityWriter {
         }
     }
 
-    /// Records a description in canonical lines, as [`read_description`] makes them; `done` is
-    /// called when it is durable. The description that the entity has records nothing.
+    /// Records a description in canonical lines, as returned by [`read_description`]. `done` is
+    /// called when the change is durable. An unchanged description is not recorded.
     ///
     /// # Errors
-    /// The description cannot be kept, the log fails, or an import is running.
+    /// The description cannot be stored, the log fails, or an import is running.
     pub fn put(
         &self,
         iri: &str,
@@ -125,11 +125,11 @@ impl EntityWriter {
         self.record(vec![(iri.to_owned(), Some(lines.to_vec()))], idempotency_key, done)
     }
 
-    /// Records descriptions, and deletions where there is none: all or nothing. What is so already is
-    /// not recorded.
+    /// Records descriptions, and a deletion for each entity without a description, in a single
+    /// transaction. Unchanged entities are not recorded.
     ///
     /// # Errors
-    /// A description cannot be kept, the log fails, or an import is running.
+    /// A description cannot be stored, the log fails, or an import is running.
     pub fn record(
         &self,
         entities: Vec<Described>,
@@ -138,7 +138,7 @@ impl EntityWriter {
     ) -> Result<(), RdfError> {
         let changing = self.change()?;
         let (mut changes, mut kept, mut unchanged) = (Vec::new(), Vec::new(), 0);
-        // After the entities that replace them.
+        // Deprecated entities are recorded after the entities that replace them.
         let mut deprecated = Vec::new();
         for (iri, lines) in entities {
             let known = self.log.resource(self.set, &iri)?;
@@ -179,7 +179,7 @@ impl EntityWriter {
         if !kept.is_empty() {
             self.contents.sync()?;
         }
-        // One name stands for all of them.
+        // One idempotency key covers all changes of the request.
         changes[0].idempotency_key = idempotency_key;
         let done = Box::new(move |result: Result<Appended, _>| {
             drop((kept, changing));
@@ -193,11 +193,11 @@ impl EntityWriter {
     }
 }
 
-/// Reads a document that describes one entity, and nothing else: its description in canonical
-/// lines. Relative IRIs are resolved against the entity's.
+/// Reads a document that must only describe `entity`, and returns the description in canonical
+/// lines. Relative IRIs are resolved against the IRI of the entity.
 ///
 /// # Errors
-/// The document is wrong, or describes something else.
+/// The document is invalid, or describes another entity.
 pub fn read_description(
     iri: &str,
     syntax: Syntax,
@@ -207,11 +207,12 @@ pub fn read_description(
     found.pop().and_then(|(_, lines)| lines).ok_or_else(|| NotDescription::Nothing(iri.to_owned()))
 }
 
-/// Reads a document that describes these entities, and nothing else: their descriptions in canonical
-/// lines, none of those about which nothing is stated. Relative IRIs are resolved against the first.
+/// Reads a document that must only describe these entities, and returns their descriptions in
+/// canonical lines. Entities without statements are omitted. Relative IRIs are resolved against the
+/// first entity.
 ///
 /// # Errors
-/// The document is wrong, or describes something else.
+/// The document is invalid, or describes another entity.
 pub fn read_descriptions(
     iris: &[String],
     syntax: Syntax,

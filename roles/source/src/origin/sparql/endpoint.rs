@@ -1,4 +1,4 @@
-//! Queries sent to an endpoint [sparql-protocol].
+//! Client for a SPARQL endpoint [sparql-protocol].
 
 use crate::origin::at_most::AtMost;
 use crate::origin::rdf::RdfError;
@@ -10,27 +10,27 @@ use serde::Deserialize;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
-/// Most bytes of the answer to a query for solutions.
+/// Most bytes in a response with solutions.
 const ANSWER_BYTES: u64 = 64 << 20;
-/// Most solutions of an answer; a page has 10,000.
+/// Most solutions in a response; a page has 10,000 by default.
 const MAX_SOLUTIONS: usize = 100_000;
-/// Most bytes of a message that states what is wrong, and most characters of it that are shown.
+/// Most bytes of an error message that are read, and most characters that are displayed.
 const MESSAGE_BYTES: u64 = 4 << 10;
 const MESSAGE_CHARS: usize = 300;
 
 const STATEMENTS: &str = "application/n-triples, text/turtle;q=0.8, application/n-quads;q=0.7, application/rdf+xml;q=0.5";
 const SOLUTIONS: &str = "application/sparql-results+json";
 
-/// An endpoint.
+/// Client for the queries of a set.
 pub(super) struct Endpoint {
     client: Client,
     url: String,
 }
 
-/// Why an answer cannot be used.
+/// Reason why a response cannot be used.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It is longer than allowed.
+    /// The response is longer than the limit.
     TooLong,
     Other(RdfError),
 }
@@ -41,7 +41,7 @@ impl From<RdfError> for Failure {
     }
 }
 
-/// One solution, with the variables that are asked for.
+/// A solution with the variables of all queries.
 #[derive(Deserialize)]
 pub(super) struct Solution {
     pub(super) entity: Option<Term>,
@@ -54,7 +54,7 @@ pub(super) struct Term {
     pub(super) value: String,
 }
 
-/// The answer to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
+/// Response with solutions, in JSON [SPARQL 1.1 Query Results JSON Format].
 #[derive(Deserialize)]
 struct Answer {
     results: Results,
@@ -100,14 +100,14 @@ impl Endpoint {
         Ok(items)
     }
 
-    /// The number that `?n` is bound to.
+    /// Runs a query that counts, and returns the value of `?n`.
     pub(super) async fn count(&self, query: String) -> Result<u64, RdfError> {
         let solutions = self.select(query).await?;
         let number = solutions.first().and_then(|solution| solution.n.as_ref()?.value.parse().ok());
         number.ok_or_else(|| self.failed("the answer to a count is no number"))
     }
 
-    /// Writes the statements that a query constructs to a file; returns their syntax.
+    /// Writes the statements that a query constructs to a file, and returns their syntax.
     pub(super) async fn construct(
         &self,
         query: String,
@@ -115,7 +115,7 @@ impl Endpoint {
         limit: u64,
     ) -> Result<Syntax, Failure> {
         self.post(query, STATEMENTS, async |mut response| {
-            // An earlier attempt may have ended in the middle.
+            // An earlier attempt may have written part of a response.
             if let Err(error) = file.rewind().and_then(|()| file.set_len(0)) {
                 return Ok(Err(RdfError::Io(error)));
             }
@@ -180,10 +180,10 @@ impl Endpoint {
     }
 }
 
-/// What the server states is wrong: the begin of its answer, on one line.
+/// Returns the start of an error response on one line, for messages.
 async fn message_of(mut response: Response) -> String {
     let mut bytes = Vec::new();
-    // What came until it broke off is enough.
+    // If the connection breaks, the part that arrived is sufficient.
     let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
     let text = String::from_utf8_lossy(&bytes);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Entities that are listed with their versions, and described in small parts.
+//! Method that lists entities with versions, and fetches descriptions in small batches.
 
 use super::endpoint::{Endpoint, Failure};
 use super::query::{self, EntityPattern};
@@ -20,18 +20,18 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::ops::ControlFlow;
 
-/// Most bytes of one answer with descriptions.
+/// Most bytes in a response with descriptions.
 const ANSWER_BYTES: u64 = 16 << 20;
-/// Entities that are listed beyond twice as many as the endpoint counts.
+/// Most listed entities in addition to twice the number that the endpoint reports.
 const MORE_LISTED: u64 = 10_000;
-/// Steps over blank nodes that are fetched, one after the other until all are there.
+/// Depths of blank nodes in requests. The next depth is used if statements are missing.
 const DEPTHS: [usize; 2] = [3, 12];
-/// How often a description that changes while it is read is fetched.
+/// Attempts to fetch a description that changes during the request.
 const ATTEMPTS: u32 = 3;
 const REST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
 
-/// Lists the entities, and fetches the descriptions of those with another version; of `all`, when
-/// versions do not matter.
+/// Lists the entities, and fetches descriptions with a changed version. With `all`, versions are
+/// ignored and all descriptions are fetched.
 pub(super) async fn read(
     target: RdfTarget<'_>,
     sparql: &SparqlOptions,
@@ -65,7 +65,8 @@ pub(super) async fn read(
     Ok(report)
 }
 
-/// The entities of the endpoint: lines of an IRI and its version, in the order of lines.
+/// Writes the entities of the endpoint to a file, sorted by line. A line contains an IRI and its
+/// version.
 async fn list(
     target: RdfTarget<'_>,
     sparql: &SparqlOptions,
@@ -85,8 +86,8 @@ async fn list(
         let solutions = endpoint.select(query).await?.into_iter();
         let mut found =
             solutions.filter_map(|solution| Some((solution.entity?, solution.latest))).peekable();
-        // The endpoint may answer fewer than were asked for: the list ends where nothing comes. Some
-        // answer a solution without an entity then.
+        // An endpoint may return fewer entities than requested, so only an empty page ends the
+        // list. For an empty page some endpoints return a solution without an entity.
         if found.peek().is_none() {
             break;
         }
@@ -95,7 +96,7 @@ async fn list(
             if last.as_deref() == Some(&entity.value) {
                 continue;
             }
-            // Nothing in it ends a line of the list.
+            // A valid IRI does not contain characters that end a line.
             abreast_rdf::sparql::iri(&entity.value).map_err(|error| endpoint.failed(error))?;
             let version = latest.map_or_else(|| "-".to_owned(), |latest| version_of(&latest.value));
             match abreast_core::check_key(&entity.value) {
@@ -123,12 +124,12 @@ async fn list(
     Ok(sorter.finish()?)
 }
 
-/// The version, as it is listed: a digest in hexadecimal.
+/// Returns the version for the list: a hexadecimal digest.
 fn version_of(version: &str) -> String {
     format!("{:032x}", u128::from_be_bytes(fingerprint_of(version.as_bytes())))
 }
 
-/// The same as it is kept; zeros without a version.
+/// Returns the version for the log: bytes of the digest, or zeros without a version.
 fn fingerprint(version: &str) -> Fingerprint {
     u128::from_str_radix(version, 16).unwrap_or_default().to_be_bytes()
 }
@@ -142,7 +143,8 @@ struct Poll<'p> {
 }
 
 impl Poll<'_> {
-    /// Plans deletions; writes a list of the entities to fetch. Also returns how many the log knows.
+    /// Plans deletions, and writes the list of entities to fetch. Also returns the number of
+    /// entities in the log.
     fn compare(&mut self, list: BufReader<File>, all: bool) -> Result<(File, u64), RdfError> {
         let mut wanted =
             BufWriter::new(tempfile::tempfile_in(&self.target.options.sort.temporary)?);
@@ -195,7 +197,7 @@ impl Poll<'_> {
         Ok((wanted, known_count))
     }
 
-    /// Fetches the descriptions of these entities, and plans those that differ.
+    /// Fetches the descriptions of these entities, and plans the changed ones.
     async fn describe(&mut self, batch: Vec<(String, Fingerprint)>) -> Result<(), RdfError> {
         let mut parts = VecDeque::from([(batch, 0)]);
         while let Some((part, depth)) = parts.pop_front() {
@@ -289,13 +291,13 @@ impl Poll<'_> {
             if received >= all {
                 return Ok(Fetched::All(entities, left_out));
             }
-            // It may have changed between the two.
+            // The data may have changed between the two requests.
             what = format!("the answer has {received} of {all} statements");
         }
         Ok(Fetched::Part(what))
     }
 
-    /// Plans the descriptions in an answer; returns the entities that are to be asked for again.
+    /// Plans the descriptions in a response. Returns the entities that must be requested again.
     fn take(
         &mut self,
         part: &[(String, Fingerprint)],
@@ -318,7 +320,7 @@ impl Poll<'_> {
         let (mut deeper, mut singly) = (Vec::new(), Vec::new());
         for (iri, version) in part {
             if let Some(why) = too_large.get(&format!("<{iri}>")) {
-                // Together with others only, perhaps.
+                // The entity may only be too large together with the other entities.
                 if part.len() > 1 {
                     singly.push((iri.clone(), *version));
                 } else {
@@ -328,7 +330,7 @@ impl Poll<'_> {
             }
             let known = target.log.resource(target.set, iri)?;
             let content = known.as_ref().and_then(|known| known.state.content);
-            // Nothing is stated about it any more.
+            // The endpoint does not have statements about this entity any more.
             let Some(canonical) = found.get(iri) else {
                 self.report.entities -= 1;
                 if known.is_some() {
@@ -359,31 +361,31 @@ impl Poll<'_> {
     }
 }
 
-/// The entities of an answer that are to be asked for again.
+/// Entities in a response that must be requested again.
 struct Taken {
-    /// Their blank nodes reach deeper.
+    /// Entities with blank nodes beyond the current depth.
     deeper: Vec<(String, Fingerprint)>,
-    /// Their descriptions are too large, at least together.
+    /// Entities whose descriptions are too large, at least together with the others.
     singly: Vec<(String, Fingerprint)>,
 }
 
-/// The entities as they are written in messages.
+/// Formats the IRIs of entities for messages.
 fn named(iris: &[String]) -> String {
     iris.iter().map(|iri| format!("<{iri}>")).collect::<Vec<_>>().join(", ")
 }
 
-/// An answer with descriptions.
+/// Result of a request for descriptions.
 enum Fetched {
-    /// All of it, and what cannot be used of it.
+    /// A complete response, with the invalid statements that were skipped.
     All(Entities, LeftOut),
-    /// It is not complete.
+    /// An incomplete response, with the reason.
     Part(String),
-    /// It is longer than answers may be.
+    /// A response that exceeds the limit, with the reason.
     TooLarge(String),
 }
 
-/// Fewest steps to the blank node that is farthest from the entity, as queries count them: items of
-/// a list are one step.
+/// Returns the distance in steps to the farthest blank node of the entity, in which the items of a
+/// list count as one step, as in the queries.
 fn reach(lines: &[u8], iri: &str) -> usize {
     let mut objects: HashMap<&[u8], Vec<(&[u8], usize)>> = HashMap::new();
     for statement in statements(lines).map_while(Result::ok) {

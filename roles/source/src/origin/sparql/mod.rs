@@ -1,9 +1,9 @@
-//! Entities whose descriptions are in a SPARQL endpoint, which is asked at intervals.
+//! Entities whose descriptions are in a SPARQL endpoint, which is polled at intervals.
 //!
-//! Either all statements are fetched, and are the new complete state; or the entities are listed,
-//! and only those with another version are described. In both cases the endpoint is asked how
-//! much there is: many stores end an answer early without notice, and what is missing would be
-//! deleted.
+//! There are two methods. The first method fetches all statements as the new complete state. The
+//! second method lists the entities, and only fetches descriptions with a changed version. Both
+//! methods also request the number of statements or entities, because many stores truncate a
+//! response without an error, and missing entities would be deleted.
 
 mod endpoint;
 mod listed;
@@ -25,28 +25,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How soon a poll ends that is to stop.
+/// Interval at which a poll checks the stop flag.
 const STOP: Duration = Duration::from_millis(100);
 
-/// A set whose entities are described in an endpoint.
+/// A set whose entities are described in a SPARQL endpoint.
 #[derive(Clone)]
 pub struct SparqlSet {
-    /// How the endpoint is asked.
+    /// Options of the endpoint and its queries.
     pub sparql: SparqlOptions,
-    /// The log.
+    /// Change log that contains the set.
     pub log: Arc<dyn ChangeLog>,
-    /// The set.
+    /// Number of the set in the log.
     pub set: SetId,
-    /// Where descriptions are kept.
+    /// Store of the entities' descriptions.
     pub contents: Contents,
-    /// How statements are read.
+    /// Options of reading RDF into the set.
     pub options: RdfOptions,
-    /// When every description was fetched last.
+    /// Time of the last poll that fetched all descriptions; `None` before the first poll.
     reread: Option<Instant>,
 }
 
 impl SparqlSet {
-    /// A set that was not polled yet.
+    /// Creates a set that has not been polled.
     pub fn new(
         sparql: SparqlOptions,
         log: Arc<dyn ChangeLog>,
@@ -57,11 +57,12 @@ impl SparqlSet {
         Self { sparql, log, set, contents, options, reread: None }
     }
 
-    /// Makes what the endpoint has now the complete state of the set.
+    /// Replaces the complete state of the set with the current contents of the endpoint.
     ///
     /// # Errors
-    /// The endpoint fails, its answers are wrong or not complete, or too much would be deleted:
-    /// nothing is recorded then. Or the log, the contents or the disk fail.
+    /// If the endpoint fails, its response is invalid or incomplete, or the guard holds the
+    /// deletions, nothing is recorded. The log, the contents or the disk can fail after some
+    /// changes were recorded.
     pub fn read(&mut self) -> Result<RdfReport, RdfError> {
         if let Some(PendingSecret(read)) = &self.sparql.secret {
             let url = &self.sparql.url;
@@ -90,7 +91,7 @@ impl SparqlSet {
         let Some(pattern) = &self.sparql.entities else { return self.whole(&endpoint).await };
         let reread = self.sparql.reread;
         let now = Instant::now();
-        // At the start the versions in the log are relied upon.
+        // At the start, the versions in the log are considered current.
         let since = *self.reread.get_or_insert(now);
         let all = !reread.is_zero() && now.duration_since(since) >= reread;
         let report = listed::read(self.target(), &self.sparql, pattern, &endpoint, all).await?;
@@ -100,7 +101,7 @@ impl SparqlSet {
         Ok(report)
     }
 
-    /// Fetches all statements.
+    /// Fetches all statements as the complete state.
     async fn whole(&self, endpoint: &Endpoint) -> Result<RdfReport, RdfError> {
         let sparql = &self.sparql;
         let pattern = sparql.graph.statements().map_err(|error| endpoint.failed(error))?;
@@ -120,7 +121,8 @@ impl SparqlSet {
         let sort = SortOptions { may_break_off: true, ..self.options.sort.clone() };
         let statements = abreast_statements::sorted(&sort, [input])?;
         let received = statements.count()? + statements.left_out().count();
-        // The store may have become smaller meanwhile; statements in several graphs may count several times.
+        // The store may have become smaller meanwhile, and statements in several graphs may be
+        // counted several times.
         if received < before
             && received < endpoint.count(query::count(&pattern, false)).await?
             && let all = endpoint.count(query::count(&pattern, true)).await?

@@ -1,40 +1,41 @@
-//! How a set is read from an endpoint.
+//! Options of reading a set from an endpoint.
 
 use crate::origin::sparql::query::EntityPattern;
 use crate::origin::sparql::query::QueryGraph;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an endpoint is asked.
+/// Options of reading a set from a SPARQL endpoint.
 #[derive(Clone, Debug)]
 pub struct SparqlOptions {
-    /// The address for queries.
+    /// URL to which queries are sent.
     pub url: String,
-    /// Where the statements are.
+    /// Graph that contains the statements.
     pub graph: QueryGraph,
-    /// How entities are found; `None`: all statements are fetched.
+    /// Pattern that selects the entities; `None` to fetch all statements.
     pub entities: Option<EntityPattern>,
-    /// Time between two polls. Default 10 minutes.
+    /// Interval between two polls, 10 minutes by default.
     pub every: Duration,
-    /// Time between polls that fetch every description, even if its version is the same. Default
-    /// zero: none.
+    /// Interval between polls that also fetch descriptions with an unchanged version; zero, the
+    /// default, to disable.
     pub reread: Duration,
-    /// Entities in one list that the endpoint answers. Default 10,000.
+    /// Most entities in a page of the list of entities, 10,000 by default.
     pub page: usize,
-    /// Entities described in one answer. Default 100.
+    /// Most entities whose descriptions are fetched together, 100 by default.
     pub batch: usize,
-    /// Most bytes of all statements. Default 16 GiB.
+    /// Most bytes of all statements, 16 GiB by default.
     pub max_bytes: u64,
-    /// The HTTP client.
+    /// Options of the HTTP client.
     pub net: abreast_net::Options,
-    /// A secret that could not be read yet: each poll tries again, and fails while it cannot be read.
+    /// A secret that could not be read at the start. Each poll tries again, and fails if the secret
+    /// is still not readable.
     pub secret: Option<PendingSecret>,
 }
 
 impl SparqlOptions {
-    /// Defaults.
+    /// Creates default options for an endpoint with this URL.
     pub fn new(url: impl Into<String>) -> Self {
-        // A query may be evaluated for minutes before the answer begins.
+        // An endpoint may evaluate a query for minutes before the response starts.
         let net = abreast_net::Options {
             idle_timeout: Duration::from_secs(300),
             retries: 3,
@@ -55,12 +56,12 @@ impl SparqlOptions {
     }
 }
 
-/// Reads a secret into the options of the HTTP client.
+/// Function that reads a secret into the options of the HTTP client.
 #[derive(Clone)]
 pub struct PendingSecret(pub(super) Arc<ReadSecret>);
 
 impl PendingSecret {
-    /// A secret that this reads; it fails with the reason.
+    /// Wraps a function that reads a secret, and that returns the reason of a failure.
     pub fn new(
         read: impl Fn(&mut abreast_net::Options) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
@@ -74,5 +75,5 @@ impl std::fmt::Debug for PendingSecret {
     }
 }
 
-/// Fails with the reason.
+/// Returns the reason if the secret cannot be read.
 pub(super) type ReadSecret = dyn Fn(&mut abreast_net::Options) -> Result<(), String> + Send + Sync;

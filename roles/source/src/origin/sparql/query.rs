@@ -1,38 +1,38 @@
-//! The text of queries [sparql-query].
+//! Generation of SPARQL queries [sparql-query].
 
 use abreast_rdf::sparql::{SparqlError, iri};
 use std::fmt::Write as _;
 
-/// Where an endpoint has the statements of a set.
+/// Graph of an endpoint that contains the statements of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum QueryGraph {
-    /// In its default graph.
+    /// The default graph of the endpoint.
     #[default]
     Default,
-    /// In a named graph.
+    /// The named graph with this IRI.
     Named(String),
-    /// In any of its named graphs.
+    /// All named graphs of the endpoint.
     Any,
 }
 
-/// How the entities of a set are found: a pattern that binds `?entity`, and perhaps `?version`.
+/// Pattern for the entities of a set, which binds `?entity` and optionally `?version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityPattern {
-    /// Declarations of prefixes.
+    /// Declarations of prefixes before the pattern.
     prologue: String,
     pattern: String,
 }
 
-/// A pattern that cannot be used.
+/// Error of a pattern that does not bind `?entity`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it does not bind `?entity` (help: for example `?entity ?p ?o`)")]
 pub struct NoEntity;
 
 impl EntityPattern {
-    /// A pattern as it is between the braces of `WHERE`; declarations of prefixes may be before it.
+    /// Parses a pattern for the braces of `WHERE`, optionally after declarations of prefixes.
     ///
     /// # Errors
-    /// `?entity` is not in it.
+    /// The pattern does not contain `?entity`.
     pub fn parse(text: &str) -> Result<Self, NoEntity> {
         let mut rest = text.trim_start();
         while rest.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("prefix"))
@@ -51,7 +51,7 @@ impl EntityPattern {
         self.pattern.contains("?version")
     }
 
-    /// Entities after `last`, in the order of their IRIs.
+    /// Returns the query for a page of entities after `last`, sorted by IRI.
     pub(super) fn page(
         &self,
         graph: &QueryGraph,
@@ -65,7 +65,7 @@ impl EntityPattern {
         };
         let mut found = self.found(graph)?;
         if let Some(last) = last {
-            // Valid IRIs have no characters that end a string.
+            // Valid IRIs do not contain characters that end a string.
             let last = iri(last)?;
             let _ = write!(found, "FILTER(STR(?entity) > \"{}\") ", &last[1..last.len() - 1]);
         }
@@ -75,14 +75,14 @@ impl EntityPattern {
         ))
     }
 
-    /// How many entities there are, as `?n`.
+    /// Returns the query for the number of entities, as `?n`.
     pub(super) fn count(&self, graph: &QueryGraph) -> Result<String, SparqlError> {
         let (prologue, found) = (&self.prologue, self.found(graph)?);
         Ok(format!("{prologue}SELECT (COUNT(DISTINCT ?entity) AS ?n) WHERE {{ {found}}}"))
     }
 
     fn found(&self, graph: &QueryGraph) -> Result<String, SparqlError> {
-        // A comment in the pattern ends with its line.
+        // The line feed ends a comment at the end of the pattern.
         let pattern = graph.within(&format!("{}\n", self.pattern))?;
         Ok(format!("{pattern} FILTER(isIRI(?entity)) "))
     }
@@ -97,13 +97,13 @@ impl QueryGraph {
         })
     }
 
-    /// The pattern of all statements.
+    /// Returns the pattern for all statements.
     pub(super) fn statements(&self) -> Result<String, SparqlError> {
         self.within("?s ?p ?o .")
     }
 
-    /// The pattern of the statements about entities, and about the blank nodes that at most `depth`
-    /// statements lead to. In lists, `rdf:rest` does not count.
+    /// Returns the pattern for the statements about entities and about blank nodes within `depth`
+    /// statements. `rdf:rest` in lists does not count.
     pub(super) fn descriptions(
         &self,
         entities: &[String],
@@ -114,8 +114,8 @@ impl QueryGraph {
         let values = values?.join(" ");
         let own = self.within(&format!("VALUES ?s {{ {values} }} ?s ?p ?o ."))?;
         let mut pattern = format!("{{ {own} }}");
-        // Each step is a query of its own: the number of paths does not matter, and no store begins
-        // with all of its statements.
+        // Each step is a subquery. The time therefore does not depend on the number of paths, and
+        // stores do not start with all of their statements.
         let mut nodes = format!("VALUES ?b0 {{ {values} }} ");
         for step in 1..=depth {
             nodes = format!(
@@ -130,13 +130,13 @@ impl QueryGraph {
     }
 }
 
-/// The statements of a pattern.
+/// Returns the query that constructs the statements of a pattern.
 pub(super) fn construct(pattern: &str) -> String {
     format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ {pattern} }}")
 }
 
-/// How many statements a pattern has, as `?n`; those in several graphs count several times unless
-/// `distinct`.
+/// Returns the query for the number of statements, as `?n`. Without `distinct`, a statement in
+/// several graphs counts several times.
 pub(super) fn count(pattern: &str, distinct: bool) -> String {
     if distinct {
         format!(
