@@ -193,7 +193,7 @@ impl BuildRecord {
         self.left.iter().map(String::as_str)
     }
 
-    /// Rewrites the record file.
+    /// Rewrites the record file durably.
     pub(super) fn save(&self) -> Result<(), SiteError> {
         let mut text = format!("{FIRST_LINE}\nbase {}\n", self.base);
         for (word, paths) in
