@@ -276,8 +276,8 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
     Ok((text, is_whole))
 }
 
-/// Whether bytes of a part were never written. One changed bit makes a NUL from a space, so this
-/// looks for more NULs.
+/// Whether bytes of a part were never written: a NUL at the start, or two NULs in sequence. A single
+/// NUL may be a space with one changed bit.
 fn has_lost_block(part: &[u8]) -> bool {
     part.starts_with(b"\0") || part.windows(2).any(|two| two == b"\0\0")
 }

@@ -8,8 +8,8 @@ pub(super) enum Form {
     /// RDF/XML, the only form that some clients read.
     RdfXml,
     NTriples,
-    /// N-Triples in ASCII, which SDShare calls plain text [sdshare §Recommended Resource
-    /// Representation Formats].
+    /// N-Triples in ASCII, which SDShare calls plain text
+    /// [sdshare §Recommended Resource Representation Formats].
     PlainText,
     Turtle,
 }
