@@ -27,14 +27,14 @@ impl MadeFile {
         Ok(Self { file, unchecked: 0, check: check_free })
     }
 
-    /// Creates a file with these bytes, and makes the file durable.
+    /// Creates a file with these bytes, and makes it durable.
     pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = Self::create(path, bytes.len() as u64)?;
         file.write_all(bytes)?;
         file.sync()
     }
 
-    /// A second handle with the same position.
+    /// Second handle with the same position in the file.
     pub(crate) fn try_clone(&self) -> io::Result<File> {
         self.file.try_clone()
     }

@@ -1,4 +1,4 @@
-//! Large files beside the documents: dumps, snapshots, archives.
+//! Large files of projections: dumps, snapshots, archives.
 //!
 //! A projection sets the content, the folder, the interval and the number of stored files. This module has the common
 //! parts:

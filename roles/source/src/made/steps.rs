@@ -60,12 +60,12 @@ pub(crate) fn of(file: &File) -> io::Result<()> {
     at(&std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
 }
 
-/// A message of a failure.
+/// Collects the message of a failure, for tests.
 pub(crate) fn told(message: &str) {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
 }
 
-/// The messages with this text.
+/// Returns the collected messages that contain this text.
 pub(crate) fn messages(text: &str) -> Vec<String> {
     let told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     told.iter().filter(|message| message.contains(text)).cloned().collect()

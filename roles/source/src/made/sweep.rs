@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Prefix of unfinished files.
+/// Prefix of the names of unfinished files.
 pub(crate) const MAKING: &str = "making-";
 
 /// Removes unfinished and incomplete entries of earlier processes. `is_own` receives the final name of an entry; entries of

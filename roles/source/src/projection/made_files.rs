@@ -1,4 +1,5 @@
-//! Tests of all kinds of made files: full disk, kill, clock set back, removed set, layout of earlier versions.
+//! Tests for all kinds of made files: full disk, kill, clock set back, removed set, layout of
+//! earlier versions.
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
-//! Projections: each makes the documents of one protocol from the log, and is the only place that
-//! knows its addresses, versions, bytes and topics.
+//! Projections. Each one renders the documents of one protocol from the log; no other code knows
+//! the protocol's addresses, versions, bytes and topics.
 //!
-//! The [`crate::publish::Publisher`] asks its projections in turn, keeps what they render and answers by path. The
-//! server, the static site and the notifier know paths, topics and positions, and no protocol.
+//! The [`crate::publish::Publisher`] tries the projections in order, caches rendered documents and
+//! answers by path. The server, the static site and the notifier use paths, topics and positions,
+//! and are independent of protocols.
 
 pub mod emm;
 pub mod entities;
@@ -19,8 +20,8 @@ pub use crate::publish::{
 };
 use abreast_webtypes::Link;
 
-/// The paths of the topics of all protocols, below that of their set: what [`Projection::topic_urls`] makes, for those that have
-/// only a store.
+/// Paths of the topics of all protocols, below the path of their set. They are the paths in
+/// [`Projection::topic_urls`], for callers that only have a store.
 pub(crate) const TOPIC_PATHS: [&str; 10] = [
     "notify/change",
     "notify/framework",
@@ -34,7 +35,7 @@ pub(crate) const TOPIC_PATHS: [&str; 10] = [
     "iiif/collection.json",
 ];
 
-/// A number in its one spelling: no sign, no leading zero.
+/// Parses a number in canonical form, without sign and leading zeros.
 fn plain_number(text: &str) -> Option<u64> {
     let canonical = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -42,7 +43,7 @@ fn plain_number(text: &str) -> Option<u64> {
     canonical.then(|| text.parse().ok()).flatten()
 }
 
-/// A link to an entry point.
+/// Link of the site to an entry point.
 fn site_link(rel: &str, target: String, media_type: &str) -> Link {
     Link { target, rel: rel.to_owned(), params: vec![("type".to_owned(), media_type.to_owned())] }
 }

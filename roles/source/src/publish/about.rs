@@ -1,14 +1,14 @@
-//! The description of a set for people.
+//! Human-readable description of a set.
 
-/// The description of a set for people.
+/// Human-readable description of a set, shown on the page of the set and in feeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Its title; the set's name when empty.
+    /// Title of the set; if empty, the name of the set is shown.
     pub title: String,
-    /// Its content: text, paragraphs separated by an empty line.
+    /// Description as plain text; an empty line separates paragraphs.
     pub description: Option<String>,
-    /// Terms of use: the address of a licence, or its name.
+    /// Terms of use: the URL or the name of a licence.
     pub licence: Option<String>,
-    /// The contact: a mail address, or that of a page.
+    /// Contact: a mail address or the URL of a page.
     pub contact: Option<String>,
 }

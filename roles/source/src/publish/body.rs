@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The bytes of one encoding of a document.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Bytes of a body that is small enough for memory.
+    /// Bytes of a body that is small enough to be cached in memory.
     Memory(Bytes),
-    /// In the cache folder; stays readable while this value lives.
+    /// File in the cache folder; readable until this value is dropped.
     File(Arc<CacheFile>),
 }
 
@@ -28,12 +28,12 @@ impl Body {
     }
 }
 
-/// A file of the cache folder, removed with its last user.
+/// A file in the cache folder, removed when the last user drops this value.
 #[derive(Debug)]
 pub struct CacheFile {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Counts it, if it was made for one request.
+    /// Counter of the bytes of all files made for one request; `None` for a cached document.
     pub(super) sent: Option<Arc<AtomicU64>>,
 }
 
@@ -56,36 +56,37 @@ impl Drop for CacheFile {
 /// A document ready to be sent.
 #[derive(Debug)]
 pub struct Document {
-    /// The value of the `Content-Type` header.
+    /// Value of the `Content-Type` header.
     pub content_type: &'static str,
     /// The part of the entity tag that both encodings share, without quotes.
     pub tag: String,
-    /// When it became what it is now, since the process began.
+    /// Time since which the document has had these bytes in this process; `None` for a document
+    /// that was rendered for one request.
     pub modified: Option<Timestamp>,
-    /// How long clients may keep it.
+    /// How long clients may cache the document.
     pub freshness: Freshness,
-    /// The media types as which its bytes may be sent, the usual one first; empty if there is only
-    /// the one.
+    /// Media types with which the bytes may be sent, the default first; empty if there is one media
+    /// type only.
     pub media_types: &'static [&'static str],
-    /// Another form of it: its media type, and what is added to the path for it.
+    /// Media type of the alternative form of the document, and the suffix of its path.
     pub other_form: Option<(&'static str, &'static str)>,
-    /// The sets to which an answer with it links.
+    /// Sets to which a response with the document has links.
     pub introduces: Vec<Arc<PublishedSet>>,
-    /// The topic that notifies of its changes, and its hubs, as a `Link` header.
+    /// `Link` header with the topic for changes of the document, and the hubs of the topic.
     pub topic: Option<String>,
     pub(super) plain: Body,
     pub(super) gzip: OnceLock<Body>,
-    /// Held by the one that compresses it.
+    /// Lock for the thread that compresses the document.
     pub(super) compressing: Mutex<()>,
 }
 
 impl Document {
-    /// The bytes as they are.
+    /// Uncompressed bytes of the document.
     pub fn plain(&self) -> &Body {
         &self.plain
     }
 
-    /// The bytes in gzip, if they were compressed before.
+    /// Bytes in gzip, if the document has already been compressed.
     pub fn gzip_if_ready(&self) -> Option<&Body> {
         self.gzip.get()
     }

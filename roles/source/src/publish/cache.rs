@@ -1,11 +1,12 @@
-//! The rendered documents that are kept, in memory and in files, and for how long.
+//! Cache of rendered documents, in memory and in files.
 //!
-//! Small documents stay in memory; larger ones are written to files of the cache folder while they
-//! are rendered, and never in memory as a whole. Both within limits, the least used leave first.
-//! Each document is rendered and compressed once, however many ask for it, and documents do not
-//! wait for each other, except that large ones take turns ([`Lanes`]). A thread of its own renders:
-//! an allocator keeps what a thread freed for that thread, so many threads that render now and then
-//! would each hold the memory of one rendering.
+//! Small documents are cached in memory. Larger documents are written to files of the cache folder
+//! while they are rendered, and are never in memory as a whole. Both caches have a limit, and evict
+//! the least recently used documents. Each document is rendered and compressed once for all
+//! concurrent requests. Documents do not wait for each other, except that large documents take
+//! turns ([`Lanes`]). Each rendering has its own thread: an allocator reserves freed memory for the
+//! thread that freed it, so that a pool of threads would hold the memory of one rendering per
+//! thread.
 
 use super::body::{Body, CacheFile, Document};
 use super::document::{LogState, Output, ResolvedDocument, Version};
@@ -38,8 +39,8 @@ const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
 
 struct Slot {
     version: Version,
-    /// The state of the log before that version was determined: while the log has it, the version
-    /// is the same.
+    /// State of the log, read before the version was determined. The version is valid while the log
+    /// has this state.
     at: Option<LogState>,
     document: Arc<Document>,
     used: u64,
@@ -49,19 +50,19 @@ struct Slot {
 struct Slots {
     by_path: HashMap<Arc<str>, Slot>,
     tick: u64,
-    /// Of the documents rendered last; never goes back.
+    /// Latest time of a rendered document; never decreases.
     modified: Timestamp,
 }
 
 pub(crate) struct DocumentCache {
     folder: PathBuf,
     slots: Mutex<Slots>,
-    /// The documents that are rendered now: a lock each, which its renderer holds and others wait
-    /// for.
+    /// One lock for each document that is being rendered. The renderer holds the lock, and other
+    /// requests wait for it.
     rendering: Mutex<HashMap<Arc<str>, Weak<Mutex<()>>>>,
     lanes: Lanes,
     file_number: AtomicU64,
-    /// Bytes of files made for one request.
+    /// Bytes in all files that were made for one request.
     sent: Arc<AtomicU64>,
 }
 
@@ -70,7 +71,7 @@ impl DocumentCache {
         fs::create_dir_all(&folder)?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
-            // Other files belong to other programs.
+            // Files with other names belong to other programs.
             if is_own_name(&entry.file_name()) {
                 fs::remove_file(entry.path())?;
             }
@@ -85,12 +86,14 @@ impl DocumentCache {
         })
     }
 
-    /// The document, if it was of its newest version when the log stood there.
+    /// Returns the document if it is cached and was of the newest version when the log had this
+    /// state.
     pub(crate) fn fresh_at(&self, path: &str, at: LogState) -> Option<Arc<Document>> {
         self.fresh(path, |slot| slot.at == Some(at))
     }
 
-    /// The document, if it is of this version, which is the newest one with the log at that state.
+    /// Returns the document if it is cached with this version, which is the newest version for this
+    /// state of the log.
     pub(crate) fn of_version(
         &self,
         path: &str,
@@ -118,15 +121,15 @@ impl DocumentCache {
         Some(Arc::clone(&slot.document))
     }
 
-    /// The document, rendered by the first that asks for it; others that ask meanwhile wait for
-    /// that one document.
+    /// Returns the cached document, or renders it. Concurrent requests for the same document wait
+    /// for the first.
     pub(crate) fn get_or_render(
         &self,
         path: &str,
         resolved: &dyn ResolvedDocument,
         heads: HeadReader<'_>,
     ) -> Result<Arc<Document>, PublishError> {
-        // The log's state is read first: the version is at least that new.
+        // The state of the log is read first, so that the version is at least as new as the state.
         let at = resolved.follows().and_then(|set| LogState::of(heads, set));
         let version = &resolved.version(heads)?;
         if let Some(document) = self.of_version(path, version, at) {
@@ -151,7 +154,8 @@ impl DocumentCache {
         Ok(document)
     }
 
-    /// The document, rendered now and not kept. It has no time.
+    /// Renders the document for one request, without caching it. The document has no time of
+    /// modification.
     pub(crate) fn render(
         &self,
         path: &str,
@@ -195,20 +199,20 @@ impl DocumentCache {
         })
     }
 
-    /// The lock of one document's rendering.
+    /// Returns the lock for rendering the document at this path.
     fn rendering_of(&self, path: &str) -> Arc<Mutex<()>> {
         let mut rendering = lock(&self.rendering);
         if let Some(known) = rendering.get(path).and_then(Weak::upgrade) {
             return known;
         }
-        // As many as are rendered or waited for: those that are finished leave here.
+        // Remove the locks of finished renderings.
         rendering.retain(|_, lock| lock.strong_count() > 0);
         let new = Arc::default();
         rendering.insert(path.into(), Arc::downgrade(&new));
         new
     }
 
-    /// The document's bytes in gzip, compressed once.
+    /// Returns the document in gzip; compresses the document at the first call.
     pub(crate) fn gzip(&self, document: &Document) -> io::Result<Body> {
         if let Some(body) = document.gzip.get() {
             return Ok(body.clone());
@@ -233,7 +237,7 @@ impl DocumentCache {
                 let file =
                     encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
                 kept.length = file.metadata()?.len();
-                // Compressed it may be small.
+                // The compressed document may be small enough for memory.
                 Ok::<_, io::Error>(if kept.length < MEMORY_DOCUMENT as u64 {
                     Body::Memory(fs::read(&kept.path)?.into())
                 } else {
@@ -250,7 +254,8 @@ impl DocumentCache {
         self.lanes.of_length(bytes)
     }
 
-    /// Bytes that are not kept: in memory if they are few, else in a file while they are used.
+    /// Body for one request, outside the cache: a small body is in memory, a large body in a file
+    /// that is removed after use.
     pub(crate) fn body(&self, bytes: Vec<u8>) -> io::Result<Body> {
         if bytes.len() < SENT_FROM_MEMORY {
             return Ok(Body::Memory(bytes.into()));
@@ -258,7 +263,7 @@ impl DocumentCache {
         let (path, mut file) = self.new_file()?;
         let (length, sent) = (bytes.len() as u64, Arc::clone(&self.sent));
         let others = sent.fetch_add(length, Ordering::Relaxed);
-        // It counts until it is dropped, here or when it was sent.
+        // The length counts until the file is dropped, here or after it was sent.
         let kept = CacheFile { path, length, sent: Some(sent) };
         if others + length > SENT_TOTAL {
             let message = "too many clients receive large answers at once";
@@ -268,12 +273,12 @@ impl DocumentCache {
         Ok(Body::File(Arc::new(kept)))
     }
 
-    /// A new file of the cache folder.
+    /// Creates a file in the cache folder, with a new name.
     fn new_file(&self) -> io::Result<(PathBuf, fs::File)> {
         let number = self.file_number.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.document"));
         let file = match fs::File::create(&path) {
-            // The folder was removed while the program runs.
+            // The folder was deleted while the program was running.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(&self.folder)?;
                 fs::File::create(&path)?
@@ -284,14 +289,15 @@ impl DocumentCache {
     }
 }
 
-/// Runs work in a thread of its own. There are as many of them as [`Lanes`] gives turns.
+/// Runs `work` in a new thread. [`Lanes`] limits the number of these threads.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// A document on its way into the cache: in memory until it is too long for that, then in a file.
+/// Output that buffers a document in memory up to [`MEMORY_DOCUMENT`], and then writes it to a
+/// file.
 struct Spill<'c> {
     cache: &'c DocumentCache,
     tag: TagHash,
@@ -341,7 +347,7 @@ impl<'c> Spill<'c> {
         Ok(())
     }
 
-    /// The document's tag and where it is, after its last bytes.
+    /// Completes the document with its last bytes. Returns the entity tag and the body.
     fn end(mut self, bytes: Vec<u8>) -> io::Result<(String, Body)> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -358,7 +364,7 @@ impl<'c> Spill<'c> {
     }
 }
 
-/// Is this the name of a document kept by this or an earlier process?
+/// Whether this process or an earlier one gave a cached document this name.
 fn is_own_name(name: &std::ffi::OsStr) -> bool {
     let number = name.to_str().and_then(|name| name.strip_suffix(".document"));
     number.is_some_and(|number| {
@@ -367,8 +373,8 @@ fn is_own_name(name: &std::ffi::OsStr) -> bool {
 }
 
 impl Slots {
-    /// When the document at a path became what it is now: with the same bytes as the one kept, when
-    /// that one did.
+    /// Time since which the document at a path has had its bytes: the time of the cached document
+    /// if the tags are equal, otherwise now.
     fn modified(&mut self, path: &str, tag: &str) -> Timestamp {
         let known = self.by_path.get(path).filter(|slot| slot.document.tag == tag);
         if let Some(modified) = known.and_then(|slot| slot.document.modified) {
@@ -394,7 +400,7 @@ impl Slots {
             if (memory <= MEMORY_TOTAL && disk <= DISK_TOTAL) || self.by_path.len() <= 1 {
                 return;
             }
-            // Drop the least used quarter: a walk of all slots then happens seldom.
+            // Evict a quarter of the documents, so that all slots are rarely scanned.
             let mut ticks: Vec<u64> = self.by_path.values().map(|slot| slot.used).collect();
             ticks.sort_unstable();
             let oldest = ticks[ticks.len() / 4];
@@ -403,10 +409,10 @@ impl Slots {
     }
 }
 
-/// The entity tag: equal tags mean equal bytes.
+/// Hash for entity tags: equal tags mean equal bytes.
 struct TagHash {
     hash: blake3::Hasher,
-    /// The same before the first bytes.
+    /// State of the hash before the first byte.
     fresh: blake3::Hasher,
 }
 
@@ -418,12 +424,12 @@ impl TagHash {
         Self { hash, fresh }
     }
 
-    /// Forgets the bytes.
+    /// Discards all bytes that were hashed.
     fn restart(&mut self) {
         self.hash.clone_from(&self.fresh);
     }
 
-    /// The next bytes.
+    /// Adds the next bytes to the hash.
     fn update(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
     }
@@ -441,8 +447,8 @@ fn short(hash: blake3::Hash) -> String {
     tag
 }
 
-/// The entity tag of bytes in memory, without quotes. The same bytes of another type are another representation
-/// [rfc9110 §8.8.3].
+/// Entity tag of bytes in memory, without quotes. The media type is part of the hash, because the
+/// same bytes with another type are another representation [rfc9110 §8.8.3].
 pub fn tag_of_bytes(media_type: &str, bytes: &[u8]) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(media_type.as_bytes()).update(b"\n").update(bytes);

@@ -1,4 +1,4 @@
-//! Documents: their versions, and where their bytes go while they are rendered.
+//! Documents, their versions, and the output to which they are rendered.
 
 use super::error::PublishError;
 use super::head_reader::HeadReader;
@@ -7,44 +7,45 @@ use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
 
-/// One document, as it is found at a path.
+/// A document that a projection found for a path.
 pub trait ResolvedDocument: Send + Sync {
-    /// Its version. Reads the store only through `heads`, unless the document
+    /// Version of the document. Reads the store only through `heads`, unless the document
     /// [follows](Self::follows) a log.
     ///
     /// # Errors
-    /// When there is no such document, or not yet.
+    /// The document does not exist, or is not available yet.
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError>;
 
-    /// The set whose log decides the version, of a document whose version is read from the store:
-    /// while that log stands where it stood, the version is the same.
+    /// Set whose log decides the version, if the version is read from the store. The version is
+    /// valid while the state of the log is unchanged.
     fn follows(&self) -> Option<&PublishedSet> {
         None
     }
 
-    /// Its bytes.
+    /// Renders the bytes of the document into `output`.
     ///
     /// # Errors
-    /// When there is no such document, or the log fails.
+    /// The document does not exist, or the log fails.
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError>;
 
-    /// The media types as which its bytes may be sent, the usual one first; empty if there is only
-    /// that which it is rendered with.
+    /// Media types with which the bytes may be sent, the default first; empty if the media type of
+    /// the rendering is the only one.
     fn media_types(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Another form of it: its media type, and what is added to the path for it.
+    /// Media type of the alternative form of the document, and the suffix of its path.
     fn other_form(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
-    /// The topic that notifies of its changes, if there is one: answers name the topic and its hubs.
+    /// Topic for changes of the document, if there is one; responses have links to the topic and
+    /// its hubs.
     fn topic(&self) -> Option<String> {
         None
     }
 
-    /// The sets to which answers with this document link.
+    /// Sets to which responses with this document have links.
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         Vec::new()
     }
@@ -55,17 +56,17 @@ pub trait ResolvedDocument: Send + Sync {
 pub struct Version {
     /// Numbers that change with the bytes.
     pub of: [u64; 2],
-    /// How long clients may keep the bytes.
+    /// How long clients may cache the bytes.
     pub freshness: Freshness,
 }
 
 impl Version {
-    /// Of a document that may change.
+    /// Version of a document that may change.
     pub const fn changing(of: [u64; 2]) -> Self {
         Self { of, freshness: Freshness::Revalidate }
     }
 
-    /// Of a document of changes that are closed.
+    /// Version of a document of closed changes, to which no entries are added.
     pub const fn closed(of: [u64; 2]) -> Self {
         Self { of, freshness: Freshness::Closed }
     }
@@ -74,14 +75,14 @@ impl Version {
 /// The state of the log of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
-    /// The time when the log of the set started.
+    /// Time when the log of the set started.
     pub created: Timestamp,
     /// Position of the last change in the log.
     pub position: Position,
 }
 
 impl LogState {
-    /// That of a set; `None` while its base is imported.
+    /// State of the log of a set; `None` during the import of its base.
     pub fn of(heads: HeadReader<'_>, set: &PublishedSet) -> Option<Self> {
         let head = heads.of(set).ok()?;
         (!head.importing).then_some(Self { created: head.created, position: head.position })
@@ -90,18 +91,19 @@ impl LogState {
 
 /// The receiver of the bytes of a document while it is rendered.
 pub trait Output {
-    /// Announces about how many bytes follow. A large document waits here for its turn: to be
-    /// called before the entries are read from the store, and while no lock is held.
+    /// Announces about how many bytes follow. A large document waits here for its turn. Call this
+    /// before entries are read from the store, and while no lock is held.
     fn expect(&mut self, bytes: u64);
 
-    /// Takes bytes of a long document, so that it is never in memory as a whole.
+    /// Takes the first bytes of a long document out of the buffer, so that the document is never in
+    /// memory as a whole.
     fn drain(&mut self, bytes: &mut Vec<u8>);
 
-    /// Forgets the bytes that it took: another document is written instead.
+    /// Discards all bytes taken so far, because another document is written instead.
     fn restart(&mut self);
 }
 
-/// Keeps a document in memory as a whole, and never waits.
+/// Output that buffers a whole document in memory, and never waits.
 pub(crate) struct Whole;
 
 impl Output for Whole {
@@ -115,19 +117,20 @@ impl Output for Whole {
 /// The bytes of a document that was rendered for a request.
 #[derive(Debug)]
 pub struct Rendered {
-    /// All bytes, or those after the last draining.
+    /// All bytes, or the bytes after the last call of [`Output::drain`].
     pub bytes: Vec<u8>,
-    /// The value of the `Content-Type` header.
+    /// Value of the `Content-Type` header.
     pub content_type: &'static str,
 }
 
-/// How long clients may keep a document without asking again.
+/// How long clients may cache a document without a request for validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// Permanently: its bytes never change, whatever the configuration.
+    /// Permanently: the bytes never change, with any configuration.
     Immutable,
-    /// For a day: it is of changes that are closed. Only a different configuration of the set changes its bytes.
+    /// For a day: the changes in the document are closed, and only a different configuration of the
+    /// set changes the bytes.
     Closed,
-    /// Ask each time; the answer is usually 304.
+    /// Validate at each use; the response is usually 304.
     Revalidate,
 }

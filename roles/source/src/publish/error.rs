@@ -4,17 +4,17 @@ use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
 
-/// A document could not be made.
+/// The reason why a document could not be made.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// There is no such document.
+    /// The document does not exist.
     #[error("no such document")]
     NotFound,
-    /// There was such a document; its reader should start again at the index.
+    /// The document existed; clients should read the index again.
     #[error("this list was split into smaller ones; read the index again")]
     Gone,
-    /// The set is being read for the first time.
+    /// The first scan of the set is not complete.
     #[error("the set is being read for the first time; its lists follow when that is complete")]
     Importing,
     /// The Resource Dump or a snapshot is being made.
@@ -23,21 +23,21 @@ pub enum PublishError {
     /// The last attempt to make the Resource Dump failed.
     #[error("{reason}")]
     NotMade {
-        /// The fault of the last attempt, for people.
+        /// Error of the last attempt, for people.
         reason: String,
-        /// Seconds until it may be asked for again.
+        /// Seconds until the client may retry.
         seconds: u32,
     },
-    /// What it is made of is no longer kept.
+    /// The earlier description from which the document is made was deleted.
     #[error("the description before this change is no longer kept; read the entity as it is now")]
     NotKept,
-    /// The document is at another URL.
+    /// The document has moved to this URL.
     #[error("this is at {0}")]
     Elsewhere(String),
-    /// A kept description cannot be read.
+    /// A stored description cannot be read.
     #[error("a kept description cannot be read")]
     Contents(#[source] io::Error),
-    /// The query of the request cannot be answered; the text is for the client.
+    /// The query of the request is not supported; the text is for the client.
     #[error("{0}")]
     BadQuery(String),
     /// The log of the set could not be read.

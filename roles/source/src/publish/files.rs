@@ -1,4 +1,4 @@
-//! Files of a projection: published as they are, not rendered, such as packages.
+//! Files of a projection, such as packages, that are published without being rendered.
 
 use crate::publish::{Body, Freshness, PublishedSet};
 use std::borrow::Cow;
@@ -6,24 +6,24 @@ use std::fs::File;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A file that is published, open.
+/// An open file that is published.
 #[derive(Debug)]
 pub struct PublishedFile {
-    /// The bytes of the file, or where they are.
+    /// Content of the file: open files or bytes.
     pub content: FileContent,
-    /// The same compressed by gzip, for clients that accept that.
+    /// The same content in gzip, for clients that accept gzip.
     pub gzip: Option<FileContent>,
-    /// The value of the `Content-Type` header.
+    /// Value of the `Content-Type` header.
     pub content_type: Cow<'static, str>,
     /// The set that publishes the file.
     pub set: Arc<PublishedSet>,
     /// Another URL of these bytes, if they have one.
     pub location: Option<String>,
-    /// How long clients may keep it.
+    /// How long clients may cache the file.
     pub freshness: Freshness,
-    /// Whether a client that does not accept its Content-Type is refused.
+    /// Whether requests that do not accept the media type are refused.
     pub negotiated: bool,
-    /// SHA-256 of its bytes, if it is known.
+    /// SHA-256 of the content, if it is known.
     pub digest: Option<[u8; 32]>,
 }
 
@@ -43,7 +43,7 @@ pub enum FileContent {
     },
     /// Bytes made for one request.
     Made {
-        /// The entity tag, without quotes.
+        /// Entity tag of the bytes, without quotes.
         tag: String,
         /// The bytes, in memory or in a file.
         body: Body,
@@ -54,38 +54,38 @@ pub enum FileContent {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The query cannot be answered.
+    /// The query of the request is not supported.
     #[error("{0}")]
     BadQuery(String),
-    /// There was such a file, or could have been.
+    /// The file is no longer available, or is never made.
     #[error("{0}")]
     Gone(String),
-    /// It would be larger than allowed.
+    /// The file would be larger than the limit.
     #[error("{0}")]
     TooLarge(String),
-    /// It cannot be sent in this form.
+    /// The file is not available in the requested form.
     #[error("{0}")]
     NotAcceptable(String),
-    /// It is being made; the request is understood, and to be repeated.
+    /// The file is being made; the client should retry.
     #[error("{detail}")]
     Making {
-        /// What is made.
+        /// Description of the file that is being made.
         detail: String,
-        /// Seconds until it may be asked for again.
+        /// Seconds until the client may retry.
         seconds: u32,
     },
-    /// It cannot be sent now.
+    /// The file is temporarily unavailable.
     #[error("{detail}")]
     Later {
         /// The reason, for the client of the request.
         detail: String,
-        /// Seconds until it may be asked for again.
+        /// Seconds until the client may retry.
         seconds: u32,
     },
-    /// It could not be made.
+    /// The file could not be made.
     #[error("{detail}")]
     Failed {
         /// The task that failed, for the client of the request.

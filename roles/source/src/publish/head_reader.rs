@@ -1,9 +1,9 @@
-//! The heads of logs, as a document reads them.
+//! Access of documents to the heads of logs.
 
 use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, ErrorKind, Head, LogError};
 
-/// The way to the heads of logs: through the store, or only as far as they are in memory.
+/// Reader of the heads of logs, from the store or only from memory.
 #[derive(Clone, Copy)]
 pub struct HeadReader<'a> {
     log: &'a dyn ChangeLog,
@@ -11,20 +11,20 @@ pub struct HeadReader<'a> {
 }
 
 impl<'a> HeadReader<'a> {
-    /// Reads heads from the store, on a thread that may block.
+    /// Reader that may read the store, for a thread that may block.
     pub const fn stored(log: &'a dyn ChangeLog) -> Self {
         Self { log, may_block: true }
     }
 
-    /// Reads only heads that are in memory; any other is an error.
+    /// Reader of cached heads; returns an error for any other head.
     pub const fn known(log: &'a dyn ChangeLog) -> Self {
         Self { log, may_block: false }
     }
 
-    /// The head of a set's log.
+    /// Head of the log of a set.
     ///
     /// # Errors
-    /// The store fails, or must not be asked.
+    /// The store fails, or the head is not in memory and the store must not be read.
     pub fn of(self, set: &PublishedSet) -> Result<Head, LogError> {
         if self.may_block {
             return self.log.head(set.id);

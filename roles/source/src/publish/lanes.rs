@@ -1,8 +1,9 @@
-//! The turns that renderings take: a large document never keeps a small one waiting.
+//! Turns of renderings, so that a large document never delays a small one.
 //!
-//! Small ones run a few at a time, for milliseconds each. Large ones run one at a time, beside
-//! them: each takes memory, a core and a reading connection of the store for a while. A rendering
-//! begins as a small one, and changes before it reads the store when it expects to be large.
+//! A few small documents are rendered at a time, in milliseconds each. At the same time, one large
+//! document may be rendered: it needs memory, a core and a reading connection of the store for
+//! longer. Each rendering starts with the turn of a small document, and changes its turn before it
+//! reads the store if it expects a large document.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -40,8 +41,8 @@ impl Lanes {
         if bytes < LARGE { self.small.turn() } else { self.large.turn() }
     }
 
-    /// The turn that fits the length expected now. A turn that is given up is free before another
-    /// is waited for.
+    /// Changes to the turn for the length that is expected now. The earlier turn is released before
+    /// this waits, so that two renderings cannot block each other.
     pub(super) fn change<'l>(&'l self, turn: Turn<'l>, bytes: u64) -> Turn<'l> {
         if bytes < LARGE || std::ptr::eq(turn.0, &raw const self.large) {
             return turn;
@@ -76,7 +77,7 @@ impl Lane {
     }
 }
 
-/// The right to render one document, until it is dropped.
+/// Right to render one document, released on drop.
 #[derive(Debug)]
 pub(super) struct Turn<'l>(&'l Lane);
 

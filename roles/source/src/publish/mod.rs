@@ -1,5 +1,5 @@
-//! The publisher: it asks the projections for documents and topics, and keeps what they render
-//! until it is out of date.
+//! Publisher: resolves documents and topics through the projections, and caches rendered documents
+//! until they are out of date.
 
 mod about;
 mod body;

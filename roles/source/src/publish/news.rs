@@ -1,12 +1,12 @@
-//! News of documents: which documents of a topic are new or different, as a projection reports them
-//! to the notifier.
+//! Notifications about documents: a projection reports to the notifier which documents of a topic
+//! are new or different.
 
 use abreast_webtypes::Timestamp;
 
-/// The documents that a topic has notified, as JSON that only the projection reads; empty at first.
+/// Documents that a topic has notified, as JSON that only the projection reads; empty at first.
 pub type NotifiedDocuments = serde_json::Map<String, serde_json::Value>;
 
-/// The state against which a projection compares its documents, and the times of the notification.
+/// State against which a projection compares documents, and the times of the notification.
 #[derive(Clone, Copy, Debug)]
 pub struct NewsRequest<'a> {
     /// The documents notified before in this topic.
@@ -17,20 +17,20 @@ pub struct NewsRequest<'a> {
     pub growth: bool,
     /// The current time, by the clock of the publisher.
     pub now: Timestamp,
-    /// When the topic's last notification was made, if there was one.
+    /// Time of the topic's last notification, if there was one.
     pub from: Option<Timestamp>,
-    /// When this notification is made: later than `from`, whatever the clock does.
+    /// Time of this notification; later than `from`, even if the clock was set back.
     pub until: Timestamp,
 }
 
 /// A notification of new and different documents.
 #[derive(Clone, Debug)]
 pub struct News {
-    /// Its bytes, of the topic's media type.
+    /// Bytes of the notification, in the topic's media type.
     pub notification: Vec<u8>,
-    /// The documents notified, once this notification is recorded.
+    /// State to record as `before` of the next notification.
     pub after: NotifiedDocuments,
-    /// Whether a document that only grew is among them.
+    /// Whether the notification has a document that only grew.
     pub grown: bool,
 }
 
@@ -41,6 +41,6 @@ pub struct EndedTopic {
     pub url: String,
     /// The last notification, which reports the end to subscribers.
     pub notification: Vec<u8>,
-    /// The media type of the notification.
+    /// Media type of the notification.
     pub media_type: &'static str,
 }

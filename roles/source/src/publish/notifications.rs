@@ -1,9 +1,9 @@
-//! The hubs of a set, and what is notified.
+//! Hubs of a set, and the kinds of notifications.
 
-/// The hubs and channels of a set.
+/// Hubs of a set, and the kinds of changes that are notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notifications {
-    /// The hubs that take subscriptions: at least one.
+    /// URLs of hubs for subscriptions; at least one.
     pub hubs: Vec<String>,
     /// Whether changes of resources are notified.
     pub changes: bool,
@@ -12,7 +12,7 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// Notifications of resources and of documents, by these hubs.
+    /// Notifications of resources and of documents by these hubs.
     pub fn at(hubs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
     }

@@ -1,4 +1,4 @@
-//! What projections keep with a set: one value of each type.
+//! Data of projections for a set: one value of each type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct Parts(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
 impl Parts {
-    /// Adds a part, in place of one of the same type.
+    /// Adds a part; replaces a part of the same type.
     pub(super) fn insert<T: Send + Sync + 'static>(&mut self, part: Arc<T>) {
         self.0.insert(TypeId::of::<T>(), Box::new(part));
     }
 
-    /// The part of a type, if there is one.
+    /// Returns the part of a type, if there is one.
     pub(super) fn get<T: Send + Sync + 'static>(&self) -> Option<&Arc<T>> {
         self.0.get(&TypeId::of::<T>())?.downcast_ref()
     }

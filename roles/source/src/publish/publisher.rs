@@ -1,4 +1,4 @@
-//! The publisher, and the projections that it asks for documents and topics.
+//! Publisher, which resolves paths of documents and topics through projections.
 
 use super::body::{Body, Document};
 use super::cache::DocumentCache;
@@ -18,24 +18,24 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Renders the documents of a Source, and keeps what it rendered until it is out of date.
+/// Renders the documents of a Source, and caches them until they are out of date.
 pub struct Publisher {
     log: Arc<dyn ChangeLog>,
     pub(super) urls: SourceUrls,
     sets: Vec<Arc<PublishedSet>>,
-    /// The place of each set, by its name in URLs.
+    /// Index of each set in `sets`, by the name of the set in URLs.
     places: HashMap<String, usize>,
     projections: Vec<Box<dyn Projection>>,
     cache: DocumentCache,
 }
 
 impl Publisher {
-    /// A publisher of these sets with these projections, in the order in which they are asked;
-    /// rendered documents are kept in `cache_folder`, from which those of an earlier process are
-    /// removed first.
+    /// Creates a publisher of these sets. The projections are tried in this order. Rendered
+    /// documents are cached in `cache_folder`; documents of an earlier process are removed from it
+    /// first.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or cleared.
+    /// The folder cannot be created, read or cleared.
     pub fn of(
         log: Arc<dyn ChangeLog>,
         urls: SourceUrls,
@@ -50,13 +50,13 @@ impl Publisher {
         Ok(Self { log, urls, sets, places, projections, cache })
     }
 
-    /// With these projections in place of the default ones, in the order in which they are asked.
+    /// Replaces the default projections; projections are tried in this order.
     #[must_use]
     pub fn with_projections(self, projections: Vec<Box<dyn Projection>>) -> Self {
         Self { projections, ..self }
     }
 
-    /// With one more projection, asked after those before it.
+    /// Adds a projection, which is tried after the others.
     #[must_use]
     pub fn with_projection(self, projection: impl Projection) -> Self {
         self.with_boxed(Box::new(projection))
@@ -67,12 +67,12 @@ impl Publisher {
         self
     }
 
-    /// The projections, in the order in which they are asked.
+    /// Projections, in the order in which they are tried.
     pub(crate) fn projections(&self) -> impl Iterator<Item = &dyn Projection> {
         self.projections.iter().map(|projection| &**projection)
     }
 
-    /// The sets it publishes, in their configured order.
+    /// Published sets, in their configured order.
     pub fn sets(&self) -> &[Arc<PublishedSet>] {
         &self.sets
     }
@@ -82,17 +82,17 @@ impl Publisher {
         self.sets.get(self.place_of(slug)?)
     }
 
-    /// The place of a set in the configured order.
+    /// Index of a set in the configured order.
     pub(crate) fn place_of(&self, slug: &str) -> Option<usize> {
         self.places.get(slug).copied()
     }
 
-    /// The URLs that belong to no set.
+    /// URLs that do not belong to a set.
     pub fn urls(&self) -> &SourceUrls {
         &self.urls
     }
 
-    /// The log it publishes from.
+    /// Log from which the documents are rendered.
     pub fn log(&self) -> &Arc<dyn ChangeLog> {
         &self.log
     }
@@ -102,20 +102,20 @@ impl Publisher {
         self.projections().find_map(|projection| projection.resolve(self, path))
     }
 
-    /// Whether a path may be that of a document. It may still not be there.
+    /// Whether a path has the form of a document's path. The document need not exist.
     pub fn is_document(&self, path: &str) -> bool {
         self.resolve(path).is_some()
     }
 
-    /// Whether a path is that of a file of a projection. It may still not be there.
+    /// Whether a path has the form of the path of a projection's file. The file need not exist.
     pub fn is_file(&self, path: &str) -> bool {
         self.projections().any(|projection| projection.is_file(self, path))
     }
 
-    /// The file at a path, for a request with this query. May block while it is made.
+    /// Opens the file at a path, for a request with this query. May block while the file is made.
     ///
     /// # Errors
-    /// When there is none, or not now.
+    /// The file does not exist, or is temporarily unavailable.
     pub fn file(&self, path: &str, query: Option<&str>) -> Result<PublishedFile, FileError> {
         match self.projections().find(|projection| projection.is_file(self, path)) {
             Some(projection) => projection.file(self, path, query),
@@ -123,8 +123,7 @@ impl Publisher {
         }
     }
 
-    /// The document at a path, if it can be answered from memory without reading the store or a
-    /// disk.
+    /// Document at a path, if a valid copy is cached. Reads neither the store nor a disk.
     pub fn cached(&self, path: &str) -> Option<Arc<Document>> {
         let (resolved, heads) = (self.resolve(path)?, HeadReader::known(&*self.log));
         match resolved.follows() {
@@ -133,11 +132,11 @@ impl Publisher {
         }
     }
 
-    /// The document at a path, rendered if need be. May block for as long as a shard of 40,000
-    /// resources takes.
+    /// Document at a path; rendered if no valid copy is cached. May block for the time of rendering
+    /// a shard of 40,000 resources.
     ///
     /// # Errors
-    /// When there is none, or it cannot be made now.
+    /// The document does not exist, or cannot be rendered now.
     pub fn document(&self, path: &str) -> Result<Arc<Document>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
         self.cache.get_or_render(path, &*resolved, HeadReader::stored(&*self.log))
@@ -151,49 +150,50 @@ impl Publisher {
         self.projections().find_map(|projection| projection.resolve_query(self, path, query))
     }
 
-    /// Whether a query matters for the document at a path: then it is made for each request
-    /// ([`Publisher::queried`]).
+    /// Whether the query changes the document at a path. Such a document is rendered for each
+    /// request ([`Publisher::queried`]).
     pub fn takes_query(&self, path: &str, query: &str) -> bool {
         self.resolve_query(path, query).is_some()
     }
 
-    /// The document at a path for a request with a query, rendered now and not kept. May block.
+    /// Document at a path for a request with a query; rendered for this request and not cached. May
+    /// block.
     ///
     /// # Errors
-    /// When the query cannot be answered, or the document cannot be made now.
+    /// The query is not supported, or the document cannot be rendered now.
     pub fn queried(&self, path: &str, query: &str) -> Result<Arc<Document>, PublishError> {
         let resolved = self.resolve_query(path, query).ok_or(PublishError::NotFound)??;
         self.cache.render(path, &*resolved, HeadReader::stored(&*self.log)).map(Arc::new)
     }
 
-    /// The bytes of a document, rendered now and kept nowhere.
+    /// Bytes of a document, rendered for this call and not cached.
     ///
     /// # Errors
-    /// When there is none, or it cannot be made now.
+    /// The document does not exist, or cannot be rendered now.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
         resolved.version(HeadReader::stored(&*self.log))?;
         resolved.render(&mut Whole).map(|rendered| rendered.bytes)
     }
 
-    /// The turn for a rendering of this length; it waits for those before it.
+    /// Waits for the turn of a rendering of this length, in bytes.
     pub(crate) fn turn(&self, bytes: u64) -> impl Drop + '_ {
         self.cache.turn(bytes)
     }
 
-    /// Bytes that are sent once: a file of the cache folder unless they are few, so that a client that receives slowly
-    /// holds no memory. May block.
+    /// Body for one response. Large bodies are in a file of the cache folder, so that a slow client
+    /// does not occupy memory. May block.
     ///
     /// # Errors
-    /// The cache failed.
+    /// The cache folder cannot be written.
     pub fn body(&self, bytes: Vec<u8>) -> io::Result<Body> {
         self.cache.body(bytes)
     }
 
-    /// A document's bytes in gzip, compressed once and kept. May block.
+    /// Bytes of a document in gzip, compressed once and then cached. May block.
     ///
     /// # Errors
-    /// When the cache fails.
+    /// The cache folder cannot be written or read.
     pub fn gzip(&self, document: &Document) -> Result<Body, PublishError> {
         self.cache.gzip(document).map_err(PublishError::Cache)
     }
@@ -202,18 +202,18 @@ impl Publisher {
 /// Bytes of a long document in memory while it is rendered and drained.
 pub(crate) const MAX_IN_MEMORY: usize = cache::MEMORY_DOCUMENT + 64 * 1024;
 
-/// The documents and topics of one protocol.
+/// Documents, files and topics of one protocol.
 pub trait Projection: Send + Sync + 'static {
-    /// The document at a path below the public base, which does not begin with `/`; `None` when the
-    /// path is not of this projection. A document has one path. Reads no store.
+    /// Document at a path below the public base. The path does not start with `/`. `None` if the
+    /// path does not belong to this projection. A document has one path. Does not read the store.
     fn resolve<'p>(
         &'p self,
         publisher: &'p Publisher,
         path: &str,
     ) -> Option<Box<dyn ResolvedDocument + 'p>>;
 
-    /// The document at a path for a request with a query, made for that request and not kept;
-    /// `None` when nothing in the query matters for the path. Reads no store.
+    /// Document at a path for a request with a query; rendered for each request and not cached.
+    /// `None` if the query does not change the document. Does not read the store.
     fn resolve_query<'p>(
         &'p self,
         _publisher: &'p Publisher,
@@ -223,16 +223,16 @@ pub trait Projection: Send + Sync + 'static {
         None
     }
 
-    /// Whether a path below the public base is that of a file, whether it exists or not. Reads no
-    /// store.
+    /// Whether a path below the public base has the form of a file's path; the file need not exist.
+    /// Does not read the store.
     fn is_file(&self, _publisher: &Publisher, _path: &str) -> bool {
         false
     }
 
-    /// The file at a path, open. May block while it is made.
+    /// Opens the file at a path. May block while the file is made.
     ///
     /// # Errors
-    /// When there is none, or not now.
+    /// The file does not exist, or is temporarily unavailable.
     fn file(
         &self,
         _publisher: &Publisher,
@@ -242,16 +242,16 @@ pub trait Projection: Send + Sync + 'static {
         Err(FileError::NotFound("there is no such file".to_owned()))
     }
 
-    /// Whether a static site can publish the protocol, so that a server does not have to answer.
+    /// Whether a static site can publish the protocol, without a server that answers requests.
     fn is_static(&self) -> bool {
         true
     }
 
-    /// All documents of a static site, of each stage in an order in which none names one that comes
-    /// after it; lists may name each other.
+    /// All documents of a static site. Within a stage, a document only has links to documents
+    /// before it, except that lists may have links to each other.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log fails.
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError>;
 
     /// Links from the site as a whole to the entry points of this protocol [rfc6415 §2].
@@ -259,24 +259,24 @@ pub trait Projection: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Links in the head of a set's page, besides the one to its Capability List. Those with a title
-    /// are shown to people too.
+    /// Links in the head of a set's page, in addition to the link to the Capability List. Links
+    /// with a title are also shown to people.
     fn page_links(&self, _set: &Arc<PublishedSet>) -> Vec<Link> {
         Vec::new()
     }
 
-    /// Sitemaps that robots.txt names besides the plain one.
+    /// Sitemaps to list in robots.txt, in addition to the plain Sitemap.
     fn robots_sitemaps(&self, _publisher: &Publisher) -> Vec<String> {
         Vec::new()
     }
 
-    /// Folders of a set in a static site whose documents are numbered: a history that was lost left
-    /// others there.
+    /// Folders of a set in a static site with numbered documents. After the history of a set was
+    /// lost, they have documents of the lost history.
     fn numbered_folders(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The topics there are.
+    /// All topics of this protocol, for all sets.
     fn topics(&self, _publisher: &Publisher) -> Vec<Topic> {
         Vec::new()
     }
@@ -286,21 +286,22 @@ pub trait Projection: Send + Sync + 'static {
         None
     }
 
-    /// The topic that is subscribed to by HTTP callback at a path below the public base.
+    /// Topic at a path below the public base, if clients subscribe to it by HTTP callback.
     fn callback_topic(&self, _publisher: &Publisher, _path: &str) -> Option<Topic> {
         None
     }
 
-    /// The URLs of a set's topics, whether notifications are published there now or not.
+    /// URLs of a set's topics, with notifications enabled or not.
     fn topic_urls(&self, _set: &Arc<PublishedSet>) -> Vec<String> {
         Vec::new()
     }
 
-    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes). The same
-    /// range is the same bytes.
+    /// Notification of a range of the log, in a topic of
+    /// [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes). The same range
+    /// always has the same bytes.
     ///
     /// # Errors
-    /// When there is no such topic or the log fails.
+    /// The topic does not exist, or the log fails.
     fn notification(
         &self,
         _publisher: &Publisher,
@@ -311,21 +312,22 @@ pub trait Projection: Send + Sync + 'static {
         Err(PublishError::NotFound)
     }
 
-    /// The notification for a subscriber that misses some, in a topic of
-    /// [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes): it states where all changes are. `None` where notifications show
-    /// by themselves that others are missing before them.
+    /// Notification for a subscriber that missed some, in a topic of
+    /// [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes), with a link to all
+    /// changes. `None` if notifications themselves show a gap before them.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log fails.
     fn gap(&self, _publisher: &Publisher, _topic: &Topic) -> Result<Option<Vec<u8>>, PublishError> {
         Ok(None)
     }
 
-    /// The notification of the documents that are new or different, in a topic of
-    /// [`TopicContent::Documents`](crate::publish::topic::TopicContent::Documents); `None` when none is.
+    /// Notification of new and different documents, in a topic of
+    /// [`TopicContent::Documents`](crate::publish::topic::TopicContent::Documents); `None` if there
+    /// are none.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log fails.
     fn news(
         &self,
         _publisher: &Publisher,
@@ -335,8 +337,8 @@ pub trait Projection: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// The end of a topic of documents whose set is no longer published, by the name of its record;
-    /// `None` when the set is published, or the record is not of this projection.
+    /// End of a topic of documents whose set is no longer published, by the key of the topic's
+    /// record. `None` if the set is published, or the record does not belong to this projection.
     fn ended_topic(
         &self,
         _publisher: &Publisher,
@@ -346,8 +348,8 @@ pub trait Projection: Send + Sync + 'static {
         None
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, whether there is
-    /// such a set or not.
+    /// Whether the path is the path of a topic in which the end of a set is published. The set need
+    /// not exist.
     fn is_lasting_topic(&self, _path: &str) -> bool {
         false
     }

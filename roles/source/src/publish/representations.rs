@@ -1,7 +1,7 @@
-//! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
+//! Representations: the bytes of a set's resources, from the set's folder or from stored contents.
 //!
-//! A resource whose URI is not of this set ([`Naming`]) is on another server, and so are its bytes,
-//! unless a copy of them is kept here.
+//! If the URI of a resource does not belong to the set ([`Naming`]), the bytes are on another
+//! server, unless a copy is stored here.
 
 use crate::WatchStatus;
 use crate::names::keys::is_published_path;
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// Opens kept bytes.
+/// Function that opens stored contents.
 pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
 
 /// The source of the bytes of a set's resources.
@@ -34,67 +34,67 @@ impl fmt::Debug for Representations {
 /// The folder of a set.
 #[derive(Clone)]
 struct SetFolder {
-    /// As it was at the start; `None` when it was not there.
+    /// Folder at the start of the process; `None` if it was missing.
     opened: Option<Folder>,
-    /// Knows when another folder took the place of the one opened first.
+    /// State of the watch, which replaces `opened` after each scan.
     watch: Arc<WatchStatus>,
 }
 
 /// The bytes of one state of a resource.
 #[derive(Debug)]
 pub enum Representation {
-    /// The file of the resource as it is now, which may have another state.
+    /// File of the resource, which may have another state by now.
     File(File),
-    /// Kept bytes, which are of this state.
+    /// Stored contents with exactly this state.
     Kept(Content),
-    /// They are on another server.
+    /// The bytes are on another server.
     Elsewhere,
 }
 
 impl Representations {
-    /// Those of a set without a folder: only kept contents are here.
+    /// Representations of a set without a folder: only stored contents.
     #[must_use]
     pub fn elsewhere() -> Self {
         Self::default()
     }
 
-    /// Those of files in a folder.
+    /// Representations from the files of a folder.
     #[must_use]
     pub fn of_folder(opened: Folder, watch: Arc<WatchStatus>) -> Self {
         Self::of_folder_if_there(Some(opened), watch)
     }
 
-    /// Those of files in a folder that may be missing yet.
+    /// Representations from a folder that may be missing at the start.
     #[must_use]
     pub fn of_folder_if_there(opened: Option<Folder>, watch: Arc<WatchStatus>) -> Self {
         Self { folder: Some(SetFolder { opened, watch }), kept: None }
     }
 
-    /// With kept contents, if there are any.
+    /// Adds a function that opens stored contents, if there is one.
     #[must_use]
     pub fn with_kept(self, kept: Option<OpenKept>) -> Self {
         Self { kept, ..self }
     }
 
-    /// The folder as it was last read: until the watch has read it for the first time, the one
-    /// opened at the start. `None` for a set without a folder, or whose folder was never there.
+    /// Folder as of the last scan; before the first scan, the folder opened at the start. `None` if
+    /// the set does not have a folder, or the folder has never existed.
     pub fn folder(&self) -> Option<Folder> {
         let folder = self.folder.as_ref()?;
         folder.watch.folder().or_else(|| folder.opened.clone())
     }
 
-    /// Whether the folder was never there since the start.
+    /// Whether the folder has been missing since the start.
     pub fn is_absent(&self) -> bool {
         self.has_folder() && self.folder().is_none()
     }
 
-    /// Whether the resource with this key is in a folder that is never published.
+    /// Whether the key is in a folder that is never published.
     pub fn hides(&self, key: &str) -> bool {
         let file = self.folder().zip(Naming::path(key));
         file.is_some_and(|(folder, path)| folder.hidden_folder(&path, Kind::File).is_some())
     }
 
-    /// The same, with the folder as it is now for all that follows.
+    /// Copy of this value that uses the current folder for all later calls.
     #[must_use]
     pub(crate) fn now(&self) -> Self {
         let folder = self.folder.as_ref().zip(self.folder());
@@ -110,22 +110,22 @@ impl Representations {
         self.folder.is_some()
     }
 
-    /// Whether the rules of the set select the resource with this key. They are about files: any
-    /// other is selected.
+    /// Whether the rules of the set select the resource with this key. The rules apply to files;
+    /// every other resource is selected.
     pub fn selects(&self, key: &str) -> bool {
         let file = self.folder().zip(Naming::path(key));
         file.is_none_or(|(folder, path)| folder.selects(&path, Kind::File))
     }
 
-    /// Whether the bytes of this state should be here: in the folder, or kept.
+    /// Whether bytes with this state should be available, from the folder or from stored contents.
     pub(crate) fn has(&self, key: &str, state: &State) -> bool {
         (self.folder.is_some() && Naming::is_own(key)) || self.kept(state).is_some()
     }
 
-    /// Opens the bytes of a resource: its file, otherwise the kept contents of this state.
+    /// Opens the bytes of a resource: the file, or else stored contents with this state.
     ///
     /// # Errors
-    /// The file cannot be opened, and no contents are kept.
+    /// The file cannot be opened, and contents with this state are not stored.
     pub fn open(&self, key: &str, state: &State) -> Result<Representation, String> {
         let missing = match self.open_file(key) {
             Some(Ok(file)) => return Ok(Representation::File(file)),
@@ -135,7 +135,7 @@ impl Representations {
         self.kept(state).map_or(missing, |kept| Ok(Representation::Kept(kept)))
     }
 
-    /// Opens the file of a resource; `None` when the resource is not one of the folder.
+    /// Opens the file of a resource; `None` if the resource is not in the folder.
     pub(crate) fn open_file(&self, key: &str) -> Option<Result<File, String>> {
         let (folder, path) = self.folder.as_ref().zip(Naming::path(key))?;
         if !is_published_path(&path) {
@@ -147,10 +147,10 @@ impl Representations {
         Some(opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
     }
 
-    /// Opens the kept bytes of a state; `None` when none are kept.
+    /// Opens the stored contents with this state; `None` if there are none.
     ///
     /// # Errors
-    /// They are kept, and cannot be read.
+    /// The contents are stored, but cannot be read.
     pub fn open_kept(&self, state: &State) -> io::Result<Option<Content>> {
         let Some((open, id)) = self.kept.as_ref().zip(state.content.as_ref()) else {
             return Ok(None);
@@ -162,7 +162,8 @@ impl Representations {
         }
     }
 
-    /// The same, of bytes that another place may have as well.
+    /// Like [`Self::open_kept`], but returns `None` on errors, because the bytes may be available
+    /// elsewhere.
     pub(crate) fn kept(&self, state: &State) -> Option<Content> {
         self.open_kept(state).ok().flatten()
     }

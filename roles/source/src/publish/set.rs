@@ -1,5 +1,5 @@
-//! A published set, with everything that belongs to it: projections, the server and the notifier
-//! hold it by an `Arc`.
+//! A published set and its options. Projections, the server and the notifier share the set by an
+//! `Arc`.
 
 use super::about::About;
 use super::notifications::Notifications;
@@ -16,32 +16,32 @@ use std::sync::Arc;
 /// One published set, with its URLs and options.
 #[derive(Debug)]
 pub struct PublishedSet {
-    /// Its number in the log.
+    /// Number of the set in the log.
     pub id: SetId,
     /// The name of the set in URLs.
     pub slug: String,
     /// The URLs of the set and its documents.
     pub urls: SetUrls,
-    /// The bytes of its resources and of their earlier versions.
+    /// Bytes of the resources and of their earlier versions.
     pub representations: Representations,
-    /// The state of the watch of its folder; of a set without a folder, one that never changes.
+    /// State of the folder's watch; never changes if the set does not have a folder.
     pub watch: Arc<WatchStatus>,
-    /// The copies of other Sources in its folder.
+    /// Copies of other Sources in the folder of the set.
     pub copies: Copies,
     /// Links of the set as a whole.
     pub links: PublishedLinks,
-    /// The addresses of earlier versions of its resources, if they are kept.
+    /// URLs of earlier versions of resources, if earlier versions are stored.
     pub versions: Option<VersionUrls>,
-    /// The description of the set, for people.
+    /// Description of the set, for people.
     pub about: About,
-    /// Its hubs and channels, if it has notifications.
+    /// Hubs and channels, if changes are notified.
     pub notifications: Option<Notifications>,
-    /// What the projections keep with it: its archive, its dumps, its snapshots, their options.
+    /// Data of projections for the set: archive, dumps, snapshots, and their options.
     pub parts: Parts,
 }
 
 impl PublishedSet {
-    /// A set without any of the optional parts.
+    /// Creates a set without optional parts.
     pub fn new(id: SetId, slug: impl Into<String>, urls: SetUrls) -> Self {
         Self {
             id,
@@ -58,7 +58,7 @@ impl PublishedSet {
         }
     }
 
-    /// With this part of a projection, if there is one, in place of an earlier one of the same type.
+    /// Adds this part of a projection, if there is one; replaces a part of the same type.
     #[must_use]
     pub fn with<T: Send + Sync + 'static>(mut self, part: Option<Arc<T>>) -> Self {
         if let Some(part) = part {
@@ -67,7 +67,7 @@ impl PublishedSet {
         self
     }
 
-    /// The part of this type, if there is one.
+    /// Returns the part of this type, if there is one.
     pub fn part<T: Send + Sync + 'static>(&self) -> Option<&Arc<T>> {
         self.parts.get()
     }

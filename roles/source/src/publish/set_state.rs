@@ -1,26 +1,26 @@
-//! The state of a published set in one word, the same wherever it is shown: `/readyz`, `/metrics`, the API, the pages.
+//! State of a published set in one word, used by `/readyz`, `/metrics`, the API and the pages.
 
 use crate::publish::PublishedSet;
 use crate::scan::guard::Held;
 use crate::scan::status::WatchState;
 use abreast_core::{ChangeLog, LogError};
 
-/// The state of one set.
+/// State of one set, as reports and pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetState {
-    /// Everything of it is published, and its changes are recorded.
+    /// The set is published, and changes are recorded.
     Ready,
-    /// The first reading is running: nothing of it is published yet.
+    /// The first scan is running; the set is not published yet.
     Reading,
-    /// Its first reading ended before it was complete: nothing of it is published.
+    /// The first scan ended before it was complete; the set is not published.
     Incomplete,
-    /// Deletions wait for a confirmation; everything else is published.
+    /// Deletions wait for a confirmation; all other changes are published.
     Held(Held),
     /// Deletions were confirmed and are being recorded.
     Confirmed(Held),
-    /// Its folder, its files or its endpoint cannot be read; what was published remains.
+    /// The folder, files or endpoint cannot be read; published resources remain.
     Missing(String),
-    /// Its changes cannot be recorded.
+    /// Changes of the set cannot be recorded.
     Failed(String),
 }
 
@@ -29,7 +29,7 @@ impl SetState {
     pub const NAMES: [&str; 7] =
         ["ready", "reading", "incomplete", "held", "confirmed", "missing", "failed"];
 
-    /// The state of a set now.
+    /// Reads the current state of a set.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -54,7 +54,7 @@ impl SetState {
         })
     }
 
-    /// The state as one word, for reports and metrics.
+    /// State as one word, for reports and metrics.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         Self::NAMES[match self {

@@ -3,25 +3,25 @@
 /// One document of a static site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteDocument {
-    /// Its path below the public base.
+    /// Path of the document below the public base.
     pub path: String,
-    /// The stage of the build that writes the document.
+    /// Stage of the build that writes the document.
     pub stage: SiteStage,
-    /// Whether its bytes never change while the set has the same log and the same addresses.
+    /// Whether the bytes never change while the set has the same log and the same addresses.
     pub closed: bool,
 }
 
-/// The stages in which the documents of a static site are written: each names documents of those
-/// before.
+/// Stages in which the documents of a static site are written. Documents have links to documents of
+/// earlier stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SiteStage {
-    /// Lists and pages, which name resources and each other.
+    /// Lists and pages, which have links to resources and to each other.
     List,
-    /// Where readers of a protocol begin.
+    /// Documents where readers of a protocol start.
     EntryPoint,
-    /// What leads to entry points: pages for people, and documents for discovery.
+    /// Documents with links to entry points: pages for people, and documents for discovery.
     Discovery,
-    /// The one document that shows which sets a site has: it has no time, and is the same in every
+    /// The document that shows which sets a site has. It has no time, and is the same in every
     /// build of these sets.
     Identity,
 }

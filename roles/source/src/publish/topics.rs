@@ -10,18 +10,18 @@ use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The answer of a topic: its last notification.
+/// Response for a topic: its last notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicDocument {
-    /// The last notification; empty while there is none.
+    /// Last notification; empty if there has not been one.
     pub body: Bytes,
-    /// The media type of the notification.
+    /// Media type of the notification.
     pub media_type: String,
-    /// The `Link` header: hubs, topic, Capability List.
+    /// `Link` header with hubs, topic and Capability List.
     pub links: String,
-    /// The number of that notification in its topic.
+    /// Number of the notification in its topic.
     pub offset: Option<Offset>,
-    /// The time when the notification was sent.
+    /// Time when the notification was sent.
     pub time: Option<Timestamp>,
 }
 
@@ -36,7 +36,7 @@ impl Publisher {
         self.find_topic(path).map(|(_, topic)| topic)
     }
 
-    /// The topic that is subscribed to by HTTP callback at a path below the public base.
+    /// Topic at a path below the public base, if clients subscribe to it by HTTP callback.
     pub fn callback_topic_at(&self, path: &str) -> Option<Topic> {
         self.projections().find_map(|projection| projection.callback_topic(self, path))
     }
@@ -45,27 +45,27 @@ impl Publisher {
         self.projections().find_map(|projection| Some((projection, projection.topic(self, path)?)))
     }
 
-    /// The URLs of a set's topics, whether notifications are published there now or not.
+    /// URLs of a set's topics, with notifications enabled or not.
     pub fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
         self.projections().flat_map(|projection| projection.topic_urls(set)).collect()
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, whether there is
-    /// such a set or not.
+    /// Whether the path is the path of a topic in which the end of a set is published. The set need
+    /// not exist.
     pub fn is_lasting_topic(&self, path: &str) -> bool {
         self.projections().any(|projection| projection.is_lasting_topic(path))
     }
 
-    /// The `Link` header of a topic and of its notifications.
+    /// `Link` header of a topic and of its notifications.
     fn topic_links(topic: &Topic) -> String {
         let hubs = topic.set.notifications.iter().flat_map(|notifications| &notifications.hubs);
         topic_links(hubs.map(String::as_str), &topic.url, &topic.links)
     }
 
-    /// The last notification of a topic. Reads the store.
+    /// Last notification of a topic. Reads the store.
     ///
     /// # Errors
-    /// When a log fails.
+    /// A log fails.
     pub fn last_notification(
         &self,
         topics: &dyn TopicLog,
@@ -91,11 +91,11 @@ impl Publisher {
         })
     }
 
-    /// The notification of a range of a set's log, by the topic's URL. Reads the store; the same
-    /// range is the same bytes.
+    /// Notification of a range of a set's log, by the topic's URL. Reads the store. The same range
+    /// always has the same bytes.
     ///
     /// # Errors
-    /// When there is no such topic or the log fails.
+    /// The topic does not exist, or the log fails.
     pub fn notification(
         &self,
         topic: &str,
@@ -107,12 +107,11 @@ impl Publisher {
         projection.notification(self, &topic, after, last)
     }
 
-    /// The topic of that URL, and its notification for subscribers that miss some; `None` where
-    /// notifications show by themselves that others are missing before them, and for topics of
-    /// others.
+    /// Topic with this URL, and its notification for subscribers that missed some. `None` if
+    /// notifications themselves show a gap before them, and for topics of other publishers.
     ///
     /// # Errors
-    /// When the log fails.
+    /// The log fails.
     pub fn gap(&self, topic: &str) -> Result<Option<(Topic, Vec<u8>)>, PublishError> {
         let path = topic.strip_prefix(self.urls.base());
         let Some((projection, topic)) = path.and_then(|path| self.find_topic(path)) else {
@@ -121,10 +120,10 @@ impl Publisher {
         Ok(projection.gap(self, &topic)?.map(|bytes| (topic, bytes)))
     }
 
-    /// The last notification in the topic of a set that is no longer published. Reads the store.
+    /// Last notification in the topic of a set that is no longer published. Reads the store.
     ///
     /// # Errors
-    /// When nothing was published there, or the log fails.
+    /// There has been no notification, or the log fails.
     pub fn removed_topic(
         &self,
         topics: &dyn TopicLog,

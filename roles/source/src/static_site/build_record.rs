@@ -1,9 +1,9 @@
-//! The record of earlier builds: the files of the site that a build wrote, and may replace.
+//! Record of earlier builds: the files of the site that a build wrote, and may replace.
 //!
-//! A small text file in the site's hidden folder. A name is written into it, durably, before the
-//! file of that name is made: files that are not in the record belong to others. At the end of a
-//! build it is rewritten. Each part ends with the line of its digest: the record as it was rewritten, and
-//! what was appended at a time.
+//! The record is a small text file in the hidden folder of the site. A path is appended durably
+//! before its file is created, so that files without a path in the record belong to other programs.
+//! The end of a build rewrites the record. Each part ends with a line that has the digest of the
+//! part: one part for the rewritten record, and one for each append.
 
 use crate::static_site::report::SiteError;
 use abreast_core::Position;
@@ -17,35 +17,35 @@ use std::path::Path;
 const NAME: &[u8] = b"book";
 const NEW: &[u8] = b"book.new";
 const FIRST_LINE: &str = "abreast-site 1";
-/// What the line of a digest begins with.
+/// Prefix of the line with the digest of a part.
 const SEAL: &[u8] = b"blake3 ";
 /// Longer than the names of any number of documents.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The position up to which the copies of a set's resources are complete.
+/// Position in the log up to which the copies of a set's resources are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The creation of the log.
+    /// Time when the log was created.
     pub(super) created: Timestamp,
     pub(super) position: Position,
 }
 
-/// The record of one site.
+/// Record of the files of one site.
 pub(super) struct BuildRecord {
     dir: Dir,
     base: String,
     owned: BTreeSet<String>,
-    /// Owned, and named by nothing since the last build.
+    /// Own files that the last build did not publish.
     left: BTreeSet<String>,
     closed: BTreeSet<String>,
-    /// What the closed documents of each set were made of.
+    /// Text that identifies the source of the closed documents of each set.
     origins: BTreeMap<String, String>,
     marks: BTreeMap<String, Mark>,
 }
 
 impl BuildRecord {
-    /// Reads the record in `dir`. What was closed is believed only while the public base is the
-    /// same.
+    /// Reads the record in `dir`. The list of closed documents is valid only if the public base is
+    /// unchanged.
     pub(super) fn open(dir: &Dir, base: &str) -> Result<Self, SiteError> {
         let mut record = Self {
             dir: dir.clone(),
@@ -103,13 +103,13 @@ impl BuildRecord {
             }
         }
         if !is_whole {
-            // What follows is a part of its own.
+            // Start a new part for later appends.
             record.save()?;
         }
         Ok(record)
     }
 
-    /// Whether nothing is recorded of earlier builds.
+    /// Whether the record has no files of earlier builds.
     pub(super) fn is_empty(&self) -> bool {
         self.owned.is_empty()
     }
@@ -126,7 +126,7 @@ impl BuildRecord {
         self.marks.get(slug).copied()
     }
 
-    /// Notes names before files are made there.
+    /// Records paths before files are created there.
     pub(super) fn claim(&mut self, paths: &[String]) -> Result<(), SiteError> {
         if paths.is_empty() {
             return Ok(());
@@ -147,8 +147,9 @@ impl BuildRecord {
         self.closed.insert(path.to_owned());
     }
 
-    /// Notes what closed documents and copies of each set are made of. Those of another origin, or of an
-    /// unknown one, count as closed, or complete, no longer, also if the build is killed now.
+    /// Records the sources of each set's closed documents and copies. If the source of a set
+    /// changed or was unknown, its documents are no longer closed and its copies no longer
+    /// complete; the record is saved at once, so that this is valid if the build is killed.
     pub(super) fn originate(
         &mut self,
         origins: impl IntoIterator<Item = (String, String)>,
@@ -166,7 +167,7 @@ impl BuildRecord {
         if is_new { self.save() } else { Ok(()) }
     }
 
-    /// Notes up to where copies are complete; `None` when some failed.
+    /// Records the position up to which copies are complete; `None` after a failure.
     pub(super) fn copied(&mut self, slug: &str, mark: Option<Mark>) {
         match mark {
             Some(mark) => drop(self.marks.insert(slug.to_owned(), mark)),
@@ -174,8 +175,8 @@ impl BuildRecord {
         }
     }
 
-    /// Notes the documents that are named now, and the folders of copies; returns those that are neither now nor in the
-    /// last build.
+    /// Records the published documents and the folders of copies. Returns the paths that neither
+    /// this build nor the last one publishes.
     pub(super) fn retire(&mut self, planned: impl Iterator<Item = String>) -> Vec<String> {
         let planned: BTreeSet<String> = planned.collect();
         let unnamed: BTreeSet<String> =
@@ -187,12 +188,12 @@ impl BuildRecord {
         gone
     }
 
-    /// What is owned, and named by nothing now.
+    /// Own files that this build does not publish.
     pub(super) fn left(&self) -> impl Iterator<Item = &str> {
         self.left.iter().map(String::as_str)
     }
 
-    /// Rewrites the file.
+    /// Rewrites the record file durably.
     pub(super) fn save(&self) -> Result<(), SiteError> {
         let mut text = format!("{FIRST_LINE}\nbase {}\n", self.base);
         for (word, paths) in
@@ -225,10 +226,11 @@ impl BuildRecord {
     }
 }
 
-/// Whether the record of earlier builds in a site's hidden folder is damaged; `false` if there is none.
+/// Whether the record of earlier builds in the hidden folder of a site is damaged; `false` if the
+/// record does not exist.
 ///
 /// # Errors
-/// It cannot be read.
+/// The record cannot be read.
 pub fn is_site_record_damaged(folder: &Path) -> io::Result<bool> {
     let mut bytes = Vec::new();
     match std::fs::File::open(folder.join("book")) {
@@ -239,9 +241,10 @@ pub fn is_site_record_damaged(folder: &Path) -> io::Result<bool> {
     Ok(whole_parts(&bytes).is_err())
 }
 
-/// The lines of the parts whose digests are theirs, and whether there is nothing else. A part that a killed build
-/// was writing is left out: no file of a name in it was made. The same is true of a last part that a loss of power left
-/// with blocks of NUL bytes. A record of an earlier version has no digests.
+/// Returns the lines of all parts with a correct digest, and whether the record has only such
+/// parts. A part that a killed build was writing is ignored: files in that part were not created
+/// yet. The same is true for a last part that has blocks of NUL bytes after a loss of power. A
+/// record of an earlier version has no digests.
 fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its digest is another one");
     let (mut text, mut part) = (Vec::new(), 0..0);
@@ -250,7 +253,7 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
         if line.starts_with(SEAL) && line.ends_with(b"\n") {
             let bytes = &record[part.clone()];
             if !is_sealed(bytes) {
-                // The first part is durable before the file has its name.
+                // The first part is durable before the record is renamed.
                 let is_last = part.end == record.len() && !text.is_empty();
                 if is_last && has_lost_block(bytes) {
                     return Ok((String::from_utf8(text).map_err(|_| damaged())?, false));
@@ -262,7 +265,7 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
         }
     }
     let rest = &record[part];
-    // The last line of a part that was cut off is not a whole digest.
+    // The last line of an incomplete part is not a whole digest.
     unsealed(rest)?;
     if text.is_empty() {
         let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -273,7 +276,8 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
     Ok((text, is_whole))
 }
 
-/// Whether bytes of a part were never written: more than a NUL that one changed bit makes of a space.
+/// Whether bytes of a part were never written: a NUL at the start, or two NULs in sequence. A single
+/// NUL may be a space with one changed bit.
 fn has_lost_block(part: &[u8]) -> bool {
     part.starts_with(b"\0") || part.windows(2).any(|two| two == b"\0\0")
 }

@@ -1,7 +1,8 @@
-//! Copies of resources in the site: made before the lists that name them, removed after.
+//! Copies of resources in the site, made before the lists with their URLs are published, and
+//! removed afterwards.
 //!
-//! After the first build the bytes of changed resources are compared, and length and time of the others. A copy is kept only if it has
-//! the digest that the lists state.
+//! After the first build, changed resources are compared by their bytes, and all others by length
+//! and time. A copy is retained only if it has the digest in the lists.
 
 use super::build_record::{BuildRecord, Mark};
 use super::report::{SiteError, SiteReport};
@@ -27,22 +28,22 @@ const CHUNK: usize = 256 * 1024;
 pub(super) struct Copies<'a> {
     pub(super) publisher: &'a Publisher,
     pub(super) stop: &'a AtomicBool,
-    /// Compare the bytes of all copies.
+    /// Compare the bytes of all copies, not only of changed resources.
     pub(super) reread: bool,
 }
 
-/// How a copy that is there is compared.
+/// How an existing copy is compared with the state of its resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compared {
-    /// By its bytes.
+    /// Compare the bytes with the digests of the resource.
     Whole,
-    /// By its length and time, if these are right.
+    /// Copy again if the length differs; compare the bytes only if the time differs.
     Seen,
 }
 
 impl Copies<'_> {
-    /// Copies new and changed resources of one set. Returns up to where copies are complete; `None`
-    /// when some failed.
+    /// Copies new and changed resources of one set. Returns the position up to which copies are
+    /// complete; `None` if some failed.
     pub(super) fn put(
         &self,
         set: &PublishedSet,
@@ -61,7 +62,7 @@ impl Copies<'_> {
                 None => Ok(()),
             })?;
         }
-        // Copies of the others may have been lost or altered.
+        // Unchanged resources are compared too, because their copies may have been lost or changed.
         let how = if before.is_some() && !self.reread { Compared::Seen } else { Compared::Whole };
         let mut range = KeyRange::default();
         loop {
@@ -76,11 +77,11 @@ impl Copies<'_> {
             let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
             range.start = format!("{}\0", last.key);
         }
-        // With one copy missing, the next build reads all changes since then again.
+        // If a copy failed, the next build reads all changes since `before` again.
         Ok(if report.problem_count == problems { Some(now) } else { before })
     }
 
-    /// Removes copies of deleted resources; the first time, of everything that is not in the set.
+    /// Removes copies of deleted resources; in the first build, all files that are not in the set.
     pub(super) fn remove(
         &self,
         set: &PublishedSet,
@@ -109,7 +110,7 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// Files among the copies that the set does not have.
+    /// Files in the folder of copies that the set does not have.
     pub(super) fn unknown(
         &self,
         set: &PublishedSet,
@@ -168,7 +169,7 @@ impl Copies<'_> {
             return Err(SiteError::Stopped);
         }
         let tree = tree_of(self.publisher, set);
-        // A resource that is not of the set has no path in the site.
+        // A resource with a URI outside the set has no path in the site.
         let Some(target) = target(&tree, set, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
         if let Some(why) = too_long(&target) {
@@ -184,7 +185,7 @@ impl Copies<'_> {
             }
             if digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same) {
                 if !has_time {
-                    // The next build need not read it.
+                    // With the time set, the next build does not read the copy.
                     let _ = set_modified(&file, mtime_ns);
                 }
                 return Ok(());
@@ -194,7 +195,7 @@ impl Copies<'_> {
         let mut bytes: Box<dyn io::Read> = match opened {
             Ok(Representation::File(file)) => Box::new(file),
             Ok(Representation::Kept(kept)) => Box::new(kept),
-            // The bytes are not here.
+            // The bytes are on another server.
             Ok(Representation::Elsewhere) => return Ok(()),
             Err(error) => {
                 report.problem(error);
@@ -220,7 +221,8 @@ impl Copies<'_> {
         set_modified(&draft.file, mtime_ns)?;
         let ours = tree.split('/').filter(|name| !name.is_empty()).count();
         match site_folder.place(&draft, &target, ours) {
-            // The file system of the site may have shorter names than that of the folder.
+            // The file system of the site may have a smaller limit for names than that of the
+            // folder.
             Err(SiteError::Folder(error))
                 if matches!(error.kind(), ErrorKind::Name | ErrorKind::TooLong) =>
             {
@@ -234,7 +236,7 @@ impl Copies<'_> {
     }
 }
 
-/// The path of a key's copy in the site; `None` for a URI.
+/// Path of a copy in the site; `None` for a URI.
 fn target(tree: &str, set: &PublishedSet, key: &str) -> Option<Vec<u8>> {
     let naming = set.urls.naming();
     let path = if naming.names_entities() {
@@ -250,7 +252,7 @@ enum Failed {
     Write(io::Error),
 }
 
-/// Copies, and returns whether the bytes are those of the state.
+/// Copies the bytes, and returns whether they have the digests of the state.
 fn digests_of(
     from: &mut impl io::Read,
     to: &mut impl io::Write,

@@ -1,10 +1,11 @@
-//! A whole Source as files, for a web server or a bucket that only sends files.
+//! Export of a whole Source as files, for a web server or a bucket without program logic.
 //!
-//! Every document is rendered by the publisher. Files appear complete under their names, in an
-//! order in which no document that a visitor finds names one that is not there: resources, then
-//! lists, new ones first, then the documents that name lists, the Source Description last. Files
-//! that no document names any more are removed afterwards, lists one build later, for clients with
-//! an old index. The next build repairs the site of a build that was killed.
+//! The publisher renders every document. Files are complete when they appear under their names. The
+//! order of writing ensures that links in published documents do not lead to missing files:
+//! resources first, then lists, new lists before others, then documents with links to lists, and
+//! the Source Description last. Unpublished files are removed afterwards; lists are removed one
+//! build later, for clients with an old index. After a killed build, the next build repairs the
+//! site.
 
 mod build_record;
 mod copies;
@@ -25,29 +26,30 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-/// The notice of a build that finds a site without its record.
+/// Notice of a build that finds a site without a record.
 const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
     Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
     whole Resource List once";
 const ROBOTS: &str = "robots.txt";
-/// Documents that a site of others often has already: those stay, and the build continues.
+/// Documents that other programs often write; existing files are not replaced, and the build
+/// continues.
 const COMMON: [&str; 3] = [ROBOTS, ".well-known/host-meta", ".well-known/host-meta.json"];
-/// Increased when closed documents are rendered otherwise.
+/// Increased when the rendering of closed documents changes.
 const RENDERER: u32 = 2;
 
-/// The options of a site.
+/// Options for the export of a site.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SiteOptions {
-    /// Copy the resources into the site as well.
+    /// Also copy the resources into the site.
     pub copy: bool,
-    /// Write each document in gzip beside it, as `name.gz`.
+    /// Also write each document in gzip, as `name.gz`.
     pub gzip: bool,
-    /// Compare the bytes of all copies with the digests of the lists.
+    /// Compare the bytes of all copies with the digests in the lists.
     pub reread: bool,
 }
 
-/// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed
-/// is written.
+/// Writes all documents of a publisher into a folder, which is created if it is missing. Only
+/// changed files are written.
 ///
 /// # Errors
 /// See [`SiteError`].
@@ -81,7 +83,7 @@ pub fn write_site(
                 continue;
             }
             let exists = site_folder.exists(&path)?;
-            // In a site of an earlier build only these may be of others.
+            // In a site of an earlier build, only these files may belong to other programs.
             let is_ours = recovers
                 && exists
                 && (!is_common || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
@@ -141,7 +143,7 @@ pub fn write_site(
                 &mut report,
             )?;
         }
-        // Documents are durable before anything names them.
+        // Documents are durable before other documents have links to them.
         site_folder.sync()?;
     }
 
@@ -190,27 +192,27 @@ pub fn write_site(
     Ok(report)
 }
 
-/// Whether the resources of a set are copied into the site: descriptions of entities have no other
-/// place.
+/// Whether the resources of a set are copied into the site. Descriptions of entities always are,
+/// because they are not available elsewhere.
 fn is_copied(set: &PublishedSet, options: SiteOptions) -> bool {
     options.copy || set.urls.naming().names_entities()
 }
 
-/// All documents of all projections, those that are named by others first.
+/// All documents of all projections, in the order in which they are written.
 fn plan(publisher: &Publisher) -> Result<Vec<SiteDocument>, SiteError> {
     let mut plan = Vec::new();
     for projection in publisher.projections() {
         plan.append(&mut projection.site(publisher)?);
     }
-    // The same list may belong to several archived copies.
+    // Several archived copies may have the same list.
     let mut known = HashSet::new();
     plan.retain(|document| known.insert(document.path.clone()));
     plan.sort_by_key(|document| document.stage);
     Ok(plan)
 }
 
-/// The documents in the order in which they are written: lists that nothing names yet, those that
-/// visitors may know and that may name the new ones, and what leads to lists.
+/// Documents in the order in which they are written: lists without links to them, then known lists,
+/// which may have links to the new lists, then documents with links to lists.
 fn phases<'d>(
     plan: &'d [SiteDocument],
     site_folder: &SiteFolder,
@@ -226,8 +228,8 @@ fn phases<'d>(
     Ok(phases)
 }
 
-/// What closed documents of a set are made of, besides the public base: equal text means that they
-/// are the same.
+/// Text that identifies the source of a set's closed documents, in addition to the public base.
+/// While the text is equal, the documents are equal.
 fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteError> {
     let created = publisher.log().head(set.id)?.created;
     let PublishedSet { urls, versions, .. } = set;
@@ -237,8 +239,8 @@ fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteEr
     Ok(blake3::hash(origin.as_bytes()).to_hex().to_string())
 }
 
-/// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this
-/// build would write: it has no time, and names the Capability Lists by their public URLs.
+/// Whether an earlier build of the same sets wrote the site. The Source Description is compared: it
+/// has no time, and has the public URLs of the Capability Lists.
 fn is_own_site(
     publisher: &Publisher,
     plan: &[SiteDocument],
@@ -250,8 +252,7 @@ fn is_own_site(
     }
 }
 
-/// Lists of a history that was lost, whose names begin with a number: the new history comes to the
-/// same names.
+/// Lists of a lost history with a number in their names. The new history will use the same names.
 fn abandoned_lists(
     publisher: &Publisher,
     site_folder: &SiteFolder,
@@ -303,7 +304,7 @@ fn write_document(
             site_folder.write(&gzip, &compressed)?;
         }
     } else if !same && record.owns(&gzip) {
-        // A server that prefers it must not send an old one.
+        // A server that prefers gzip must not send an old file.
         site_folder.remove(&gzip)?;
     }
     if same {

@@ -1,4 +1,4 @@
-//! The result of a build, and the reasons why it fails.
+//! Result of a build, and the reasons why a build fails.
 
 use crate::publish::PublishError;
 use abreast_core::LogError;
@@ -10,22 +10,22 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 /// Characters of a long name in a problem.
 pub(super) const SHOWN: usize = 200;
 
-/// The result of a build.
+/// Result of a build, with counts of files.
 #[derive(Debug, Default)]
 pub struct SiteReport {
-    /// Documents written or rewritten.
+    /// Number of documents that were created or rewritten.
     pub written: u64,
-    /// Documents that did not change.
+    /// Number of documents that did not change.
     pub unchanged: u64,
-    /// Files removed that no document names any more.
+    /// Number of files that were removed because they are no longer published.
     pub removed: u64,
-    /// Resources copied.
+    /// Number of resources that were copied.
     pub copied: u64,
-    /// Resources that could not be copied as the lists state them, with the reason.
+    /// Resources whose copies cannot have the digest in the lists, with the reason; at most 100.
     pub problems: Vec<String>,
-    /// Their number, reported or not.
+    /// Number of all problems, including problems after the first 100.
     pub problem_count: u64,
-    /// Notices: worth knowing, and no problem.
+    /// Notices for the user that are not problems.
     pub notices: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl SiteReport {
         }
     }
 
-    /// A resource that has no place in the site.
+    /// Adds the problem of a resource that cannot be copied.
     pub(crate) fn left_out(&mut self, key: &str, why: &str) {
         let shown: String = key.chars().take(SHOWN).collect();
         let rest = if shown.len() < key.len() { "…" } else { "" };
@@ -47,36 +47,36 @@ impl SiteReport {
     }
 }
 
-/// The reason why a site could not be written. Existing files are complete, and as consistent as
-/// before.
+/// Reason why a site could not be written. Existing files are complete, and as consistent as before
+/// the build.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SiteError {
-    /// Files stand where documents belong, and were not written by an earlier build. Nothing was
+    /// Files with the paths of documents exist that an earlier build did not write. No file was
     /// changed.
     #[error("these files were not written by an earlier build, and are not replaced: {} (help: move them away, or choose another folder)", .0.join(", "))]
     Foreign(Vec<String>),
-    /// Another build writes there.
+    /// Another build is writing to the folder.
     #[error("another build is writing to `{0}`")]
     Locked(String),
-    /// The record of what was written is damaged.
+    /// The record of written files is damaged.
     #[error(
         "cannot read the record of earlier builds, {0} (help: if you move it away, the next build refuses to replace the documents; remove those too)"
     )]
     Record(String),
-    /// A file could not be read or written.
+    /// A folder of the site could not be read or changed.
     #[error(transparent)]
     Folder(#[from] abreast_folder::Error),
     /// A file could not be read or written.
     #[error("cannot write `{0}`")]
     Write(String, #[source] io::Error),
-    /// A document could not be made.
+    /// A document could not be rendered.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The log failed.
+    /// The log could not be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Stopped by its owner.
+    /// The caller stopped the build.
     #[error("stopped before the site was complete; the next build continues")]
     Stopped,
 }

@@ -1,4 +1,5 @@
-//! The folder of a site: files appear complete, beneath one handle, through no symbolic link.
+//! Folder of a site. Files are complete when they appear; all access is below one handle, and
+//! symbolic links are not followed.
 
 use crate::static_site::report::SiteError;
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked, Stat};
@@ -6,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// The hidden folder in the site, and what is in it.
+/// Hidden folder in the site, and the entries in it.
 const HIDDEN: &[u8] = b".abreast";
 const OWN: &[u8] = b"site";
 const TEMPORARY: &[u8] = b"temporary";
@@ -14,14 +15,14 @@ const LOCK: &[u8] = b"lock";
 /// Bytes compared at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// Whether a file changed.
+/// Whether writing changed a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Changed,
     Same,
 }
 
-/// A site being written; held, no other build writes there.
+/// Folder of a site that is being written, with a lock against other builds.
 pub(super) struct SiteFolder {
     folder: Folder,
     own: Dir,
@@ -38,24 +39,24 @@ impl SiteFolder {
             return Err(SiteError::Locked(path.display().to_string()));
         };
         let temporary = dir_in(&own, TEMPORARY)?;
-        // Left by a build that was killed.
+        // Remove temporary files of a killed build.
         for entry in temporary.list()? {
             temporary.unlink(&entry.name)?;
         }
         Ok(Self { folder, own, temporary, number: 0, _lock: lock })
     }
 
-    /// The folder for records.
+    /// Folder for the records of builds.
     pub(super) fn own(&self) -> &Dir {
         &self.own
     }
 
-    /// Whether anything has this name.
+    /// Whether a file or folder with this path exists.
     pub(super) fn exists(&self, path: &str) -> Result<bool, SiteError> {
         let (parent, name) = split(path.as_bytes());
         match self.parent(parent).and_then(|dir| dir.stat(name)) {
             Ok(_) => Ok(true),
-            // A file, or a link, where a folder is wanted: in the way.
+            // A file or link blocks the path of a folder.
             Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => {
                 Ok(true)
             }
@@ -64,7 +65,7 @@ impl SiteFolder {
         }
     }
 
-    /// Whether the file holds exactly these bytes.
+    /// Whether a file has exactly these bytes.
     pub(super) fn holds(&self, path: &str, bytes: &[u8]) -> Result<bool, SiteError> {
         let Some((mut file, _)) = self.open_file(path.as_bytes(), bytes.len() as u64)? else {
             return Ok(false);
@@ -84,7 +85,7 @@ impl SiteFolder {
         Ok(file.read(&mut chunk[..1]).map_err(shown)? == 0)
     }
 
-    /// A file of that length, if there is one.
+    /// Opens the file if it has this length.
     pub(super) fn open_file(
         &self,
         path: &[u8],
@@ -105,7 +106,7 @@ impl SiteFolder {
         }
     }
 
-    /// Puts bytes there, whole, unless they are there already.
+    /// Writes a whole file, unless it already has these bytes.
     pub(super) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<Written, SiteError> {
         if self.holds(path, bytes)? {
             return Ok(Written::Same);
@@ -116,7 +117,7 @@ impl SiteFolder {
         Ok(Written::Changed)
     }
 
-    /// A file without a place yet.
+    /// Creates a temporary file without a final path.
     pub(super) fn draft(&mut self) -> Result<Draft, SiteError> {
         self.number += 1;
         let name = self.number.to_string().into_bytes();
@@ -124,14 +125,14 @@ impl SiteFolder {
         Ok(Draft { file, name })
     }
 
-    /// Gives up a draft.
+    /// Removes a temporary file that is not needed.
     pub(super) fn discard(&self, draft: &Draft) -> Result<(), SiteError> {
         Ok(self.temporary.unlink(&draft.name)?)
     }
 
-    /// Gives a draft its name. The first `ours` components of the path are folders of others;
-    /// behind them whatever is in the way is ours too, and goes. With 0, folders are made and
-    /// nothing else gives way.
+    /// Moves a temporary file to its path. The first `ours` components of the path are folders of
+    /// other programs. Anything that blocks the path after them belongs to the site, and is
+    /// removed. With 0, folders are created, and nothing is removed.
     pub(super) fn place(
         &mut self,
         draft: &Draft,
@@ -160,12 +161,12 @@ impl SiteFolder {
         Ok(())
     }
 
-    /// Removes a file, and the folders it leaves empty; false when there was none.
+    /// Removes a file and the folders that are empty afterwards. Returns whether the file existed.
     pub(super) fn remove(&self, path: &str) -> Result<bool, SiteError> {
         self.remove_bytes(path.as_bytes(), 0)
     }
 
-    /// Removes a file, and the folders it leaves empty but for the first `keep` components.
+    /// Like [`Self::remove`], but the first `keep` components of the path are never removed.
     pub(super) fn remove_bytes(&self, path: &[u8], keep: usize) -> Result<bool, SiteError> {
         let absent = |kind| {
             matches!(
@@ -192,7 +193,8 @@ impl SiteFolder {
         Ok(true)
     }
 
-    /// Removes a folder with everything in it, and the folders it leaves empty; returns how many files there were.
+    /// Removes a folder with its content, and the parent folders that are empty afterwards. Returns
+    /// the number of removed files.
     pub(super) fn remove_all(&self, top: &str) -> Result<u64, SiteError> {
         let (mut found, mut removed) = (Vec::new(), 0);
         self.visit(top, &mut |path| {
@@ -205,7 +207,7 @@ impl SiteFolder {
         Ok(removed)
     }
 
-    /// Visits every file beneath a folder, by its path.
+    /// Visits every file below a folder, with its path.
     pub(super) fn visit(
         &self,
         top: &str,
@@ -230,7 +232,7 @@ impl SiteFolder {
         Ok(())
     }
 
-    /// Makes all of it durable.
+    /// Makes all files of the site durable.
     pub(super) fn sync(&self) -> Result<(), SiteError> {
         Ok(self.own.sync_filesystem()?)
     }
@@ -240,13 +242,13 @@ impl SiteFolder {
     }
 }
 
-/// A file that has no place yet; one that is dropped is removed by the next build.
+/// Temporary file without a final path; the next build removes an unused one.
 pub(super) struct Draft {
     pub(super) file: File,
     name: Vec<u8>,
 }
 
-/// The folder of that name, made if it is missing.
+/// Opens a folder by name; creates it if it is missing.
 fn dir_in(dir: &Dir, name: &[u8]) -> Result<Dir, SiteError> {
     match dir.dir(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -257,7 +259,7 @@ fn dir_in(dir: &Dir, name: &[u8]) -> Result<Dir, SiteError> {
     }
 }
 
-/// Empties a folder, deepest first, without recursion.
+/// Empties a folder from the deepest level upwards, without recursion.
 fn remove_tree(top: &Dir) -> Result<(), SiteError> {
     let mut stack: Vec<(Dir, Option<Vec<u8>>)> = vec![(top.clone(), None)];
     while let Some((dir, _)) = stack.last() {

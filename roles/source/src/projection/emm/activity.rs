@@ -6,16 +6,16 @@ use crate::{Naming, media_type_of};
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
 
-/// The type of an entity about which none is stated.
+/// Type of an entity without a type in its description.
 const RESOURCE: &str = "http://www.w3.org/2000/01/rdf-schema#Resource";
 
-/// Makes activities of the changes of a feed.
+/// Writer of activities for the changes of a feed.
 pub(super) struct Activities<'f> {
     feed: &'f Feed<'f>,
     naming: Naming,
-    /// The address of the Entry Point.
+    /// URL of the Entry Point.
     url: String,
-    /// The feed with which activities have their addresses, but for those of this one alone.
+    /// Feed whose URLs are the ids of activities. A feed of a type also has activities of its own.
     history: Feed<'f>,
     id: String,
     instrument: String,
@@ -51,8 +51,8 @@ impl<'f> Activities<'f> {
         self.with(record, None, patch, |activity| page.write(activity));
     }
 
-    /// Calls `take` with the activity of a change; `page` is the address of its page, in a document
-    /// of its own.
+    /// Calls `take` with the activity of a change. `page` is the URL of the change's page, if the
+    /// activity is a separate document.
     pub(super) fn with<T>(
         &mut self,
         record: &ChangeRecord,
@@ -96,7 +96,7 @@ impl<'f> Activities<'f> {
             self.summary.push_str(label.unwrap_or(&self.object));
         }
         let state = record.state.as_ref();
-        // What is removed has the types for which it was in the feed.
+        // A removed entity has the types that it had in the feed.
         let types = match &record.former_types {
             Some(former) if leaves_type => Some(former.as_slice()),
             _ => description.map(|description| description.types.as_slice()),
@@ -107,17 +107,17 @@ impl<'f> Activities<'f> {
             _ => {
                 let there = state.and_then(|state| state.media_type.as_deref());
                 let was = || description.and_then(|removed| removed.media_type.as_deref());
-                // Older stores do not have it.
+                // Stores of older versions do not have the media type.
                 let by_name = || media_type_of(record.key.rsplit('/').next()?.as_bytes()).into();
                 vec![self.type_of_file(there.or_else(was).or_else(by_name))]
             }
         };
-        // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
-        // those of the activities in the feed of all changes.
+        // Patches belong to version 0.1 [emm-0.1 §4.2]. The other versions have patches only on
+        // request. The patches are the patches of the activities in the feed of all changes.
         let has_version = |urls: &VersionUrls| urls.has_change(record.position);
         let has_version = || self.feed.set.versions.as_ref().is_some_and(has_version);
-        // A closed page names them permanently, and 410 states there that one is no longer kept. The
-        // pages with patches follow what is kept.
+        // A closed page has permanent URLs of patches; a deleted patch is answered by 410. Pages
+        // with inline patches only have patches that are still stored.
         let is_named = profile == Profile::Emm01 && self.feed.view != View::Patches;
         let has_instrument = is_entity && !is_own && (patch.is_some() || is_named && has_version());
         let instrument =
@@ -142,7 +142,7 @@ impl<'f> Activities<'f> {
         })
     }
 
-    /// Links to the description at its address here, which is not the IRI of the entity.
+    /// Adds links to the URL of the description here, which differs from the IRI of the entity.
     fn address_links(&mut self, record: &ChangeRecord, leaves_type: bool) {
         if record.state.is_none() || leaves_type {
             self.links.clear();
@@ -158,7 +158,7 @@ impl<'f> Activities<'f> {
         }
     }
 
-    /// The type of a file, in the terms of Activity Streams.
+    /// Type of a file in Activity Streams, by its media type.
     fn type_of_file(&self, media_type: Option<&str>) -> &'f str {
         if let Some(kind) = &self.feed.set.feeds().object_type {
             return kind;

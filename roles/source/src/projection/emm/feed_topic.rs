@@ -1,10 +1,10 @@
-//! The topics of feeds.
+//! Topics of change feeds.
 
 use super::paths::Feed;
 use crate::publish::{Topic, TopicContent};
 use std::sync::Arc;
 
-/// The topic of a feed of all changes, if they are notified; of other views of them too.
+/// Topic of a feed of all changes, in any view; `None` if changes are not notified.
 pub(super) fn topic(feed: &Feed<'_>) -> Option<Topic> {
     feed.set.notifications.as_ref().filter(|notifications| notifications.changes)?;
     Some(Topic {

@@ -20,11 +20,11 @@ use std::sync::Arc;
 /// Bytes of an activity, about.
 const ACTIVITY_BYTES: u64 = 900;
 
-/// A document of a change feed.
+/// A document of a change feed, found for a path.
 pub(super) struct FeedDocument<'p> {
     pub(super) publisher: &'p Publisher,
     pub(super) path: FeedPath<'p>,
-    /// Of `skip-to`.
+    /// Query of a request for `skip-to`.
     pub(super) query: Option<String>,
 }
 
@@ -49,9 +49,10 @@ impl ResolvedDocument for FeedDocument<'_> {
                 match feed.view {
                     View::Latest => changing(position.0),
                     _ if !feed.is_closed(*number, position) => changing(position.0),
-                    // The page that follows may come later: changes of other types are passed over.
+                    // The next page may be created later, because changes of other types are
+                    // skipped.
                     View::Type(_) => changing(position.0),
-                    // These read earlier descriptions, which are not kept permanently.
+                    // These pages use earlier descriptions, which are not stored permanently.
                     View::Labels | View::Patches => changing(head.collected),
                     View::History | View::Newest => Version::closed([created, 0]),
                 }
@@ -124,7 +125,7 @@ impl ResolvedDocument for FeedDocument<'_> {
 }
 
 impl FeedDocument<'_> {
-    /// The time that was asked for.
+    /// Time in the query of the request.
     fn datetime(&self) -> Result<Timestamp, PublishError> {
         let bad = |problem: &str| {
             let example = "for example `skip-to?datetime=2026-05-01T00:00:00Z`";
@@ -162,12 +163,13 @@ fn entry_point(
     ))
 }
 
-/// Whole copies of the set, with the last change that each includes, and the page about them for
-/// people [emm-1.0 §A.2]. Of a set of files these are its newest dump, and its Resource List.
-/// Entities are changes from the first one on: a site that has no snapshot of them has all of it in
-/// the feed.
+/// Full downloads of the set, each with the last change that it includes, and the page about the
+/// set for people [emm-1.0 §A.2]. A set of files has its newest dump and its Resource List. A set
+/// of entities has its newest snapshot; without a snapshot, the feed has all entities, because its
+/// changes start with the first entity.
 ///
-/// They have more than a feed of some entities, or of labels.
+/// Feeds of a type and feeds of labels have the page only, because the downloads contain more than
+/// these feeds.
 fn downloads(
     feed: &Feed<'_>,
     log: &dyn ChangeLog,
@@ -205,7 +207,7 @@ fn newest_dump(set: &PublishedSet) -> Option<Arc<crate::projection::resourcesync
     set.dumps()?.resources().last().cloned()
 }
 
-/// The time of the newest full download.
+/// Time of the newest full download of the set.
 fn newest_download(set: &PublishedSet) -> Option<Timestamp> {
     match set.snapshots() {
         Some(_) => newest_snapshot(set).map(|(time, _)| time),
@@ -263,8 +265,8 @@ fn begin(feed: &Feed<'_>, id: &str, [prev, next]: [Option<String>; 2]) -> PageWr
     PageWriter::new(feed.profile, &page)
 }
 
-/// The notification of a range of the log: a Change Set with these changes, under the address of
-/// the page that has the last of them. The same range is the same bytes.
+/// Notification of a range of the log: a Change Set with these changes, and with the URL of the
+/// page of the last change. The same range always has the same bytes.
 pub(super) fn notification(
     publisher: &Publisher,
     feed: &Feed<'_>,

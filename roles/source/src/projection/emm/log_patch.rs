@@ -1,13 +1,13 @@
-//! The addresses of patches.
+//! Addresses of patches in the log of patches.
 
 use abreast_core::Position;
 
-/// A patch of the log of a set.
+/// A patch in the log of a set's patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogPatch {
-    /// The state before the first patch.
+    /// The log before the first patch, which is empty.
     Init,
-    /// That of the last change.
+    /// The patch of the last change.
     Current,
     At(Position),
     Id([u8; 16]),

@@ -5,14 +5,14 @@
 //! |---|---|
 //! | `paths.rs` | paths and addresses |
 //! | `feeds.rs` | Entry Points, Change Sets and single activities |
-//! | `pages.rs` | which pages a feed has, and their changes |
+//! | `pages.rs` | the pages of a feed, and their changes |
 //! | `activity.rs` | a change of the log as an activity |
-//! | `types.rs` | what a change is in the feed of a type |
-//! | `patches.rs` | Entity Patches, and the log of them |
+//! | `types.rs` | changes in the feed of a type |
+//! | `patches.rs` | Entity Patches, and the log of all patches |
 //!
-//! A page is a range of positions, so it never changes once a change behind it is recorded, and
-//! costs what it lists. The feed of the latest changes has the same pages without superseded
-//! changes.
+//! A page is a range of positions. It never changes after a later change is recorded, and the cost
+//! of a page depends only on its entries. The feed of the latest changes has the same pages without
+//! superseded changes.
 
 mod activity;
 mod feed_topic;
@@ -40,7 +40,7 @@ pub use paths::POSITIONS_PER_PAGE;
 use paths::{Feed, FeedPath, View};
 use std::sync::Arc;
 
-/// The projection of Entity Metadata Management and IIIF Change Discovery.
+/// Projection of Entity Metadata Management and IIIF Change Discovery.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeFeeds {
     per_page: u64,
@@ -53,8 +53,8 @@ impl Default for ChangeFeeds {
 }
 
 impl ChangeFeeds {
-    /// With pages of that many positions of the log, at least one: another number gives the pages
-    /// other contents.
+    /// Sets the number of log positions per page, at least one. Another number changes the contents
+    /// of all pages.
     #[must_use]
     pub fn with_positions_per_page(self, positions: u64) -> Self {
         Self { per_page: positions.max(1) }
@@ -64,7 +64,7 @@ impl ChangeFeeds {
         FeedPath::parse(path, self.per_page, |slug| publisher.find_set(slug))
     }
 
-    /// The feeds of all changes of a set.
+    /// Feeds of all changes of a set, one for each profile.
     fn histories(self, set: &Arc<PublishedSet>) -> impl Iterator<Item = Feed<'_>> {
         let feed =
             move |profile| Feed { set, profile, view: View::History, per_page: self.per_page };
@@ -110,8 +110,8 @@ impl Projection for ChangeFeeds {
         self.histories(set).map(link).collect()
     }
 
-    /// The feeds of all changes. Pages of others would change with every change of an entity or of
-    /// a type on them.
+    /// Documents of the feeds of all changes. Pages of other feeds are left out, because they would
+    /// change with every change of an entity or of a type.
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         let (urls, mut documents) = (publisher.urls(), Vec::new());
         for feed in publisher.sets().iter().flat_map(|set| self.histories(set)) {
@@ -162,7 +162,7 @@ impl Projection for ChangeFeeds {
     }
 }
 
-/// The name of a profile for people.
+/// Name of a profile for people.
 const fn title(profile: Profile) -> &'static str {
     match profile {
         Profile::Emm01 => "EMM 0.1",

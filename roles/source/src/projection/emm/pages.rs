@@ -1,4 +1,4 @@
-//! The pages of a feed: which there are, and the changes on them.
+//! Pages of a feed, and the changes on each page.
 
 use super::paths::{Feed, View};
 use crate::publish::{PublishError, PublishedSet};
@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 /// Positions in which a feed of a type has a page, whatever is on it: so many are read to find the page before or behind another one.
 const MAX_SCANNED: u64 = 10_000;
 
-/// A feed and its log.
+/// A feed with its log, for finding pages.
 pub(super) struct Pages<'f, 'p> {
     feed: &'f Feed<'p>,
     log: &'f dyn ChangeLog,
     head: Head,
-    /// Where the log begins: a log that was begun again has changes of the one before it.
+    /// Position where the log begins. A recreated log follows the changes of the log before it.
     begin: Position,
 }
 
@@ -34,7 +34,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         &self.head
     }
 
-    /// All changes of this log are behind it.
+    /// Position before the first change of this log.
     pub(super) fn begin(&self) -> Position {
         self.begin
     }
@@ -47,29 +47,29 @@ impl<'f, 'p> Pages<'f, 'p> {
         self.log
     }
 
-    /// The last change before a time.
+    /// Position of the last change before a time.
     pub(super) fn before(&self, time: Timestamp) -> Result<Option<Position>, PublishError> {
         let found = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
         Ok(Some(found).filter(|found| *found > self.begin))
     }
 
-    /// The change before another one.
+    /// Position of the change before another change.
     pub(super) fn previous(&self, record: &ChangeRecord) -> Result<Option<Position>, PublishError> {
-        // Positions have a gap where a log was restarted.
+        // Positions have a gap where a log was recreated.
         match self.change(Position(record.position.0.saturating_sub(1)))? {
             Some(previous) => Ok(Some(previous.position)),
             None => self.before(record.time),
         }
     }
 
-    /// Changes on all pages, where they are the whole log.
+    /// Number of changes on all pages, if the pages have the whole log.
     pub(super) fn count(&self) -> Option<u64> {
         matches!(self.feed.view, View::History | View::Newest | View::Patches)
             .then(|| self.head.position.0 - self.begin.0)
     }
 
-    /// The numbers of the pages with the oldest and the newest change, which are the same while
-    /// there is none.
+    /// Numbers of the pages with the oldest and the newest change. They are equal if the feed does
+    /// not have changes.
     pub(super) fn ends(&self) -> Result<(u64, u64), PublishError> {
         let mut last = self.feed.last_page(&self.head);
         if matches!(self.feed.view, View::Type(_)) {
@@ -79,12 +79,12 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok((first, last))
     }
 
-    /// Whether there is such a page: positions have a gap where a log was restarted.
+    /// Whether the number is in the range of pages. Positions have a gap where a log was recreated.
     pub(super) fn has(&self, page: u64) -> bool {
         (self.feed.page_of(self.begin.next())..=self.feed.last_page(&self.head)).contains(&page)
     }
 
-    /// The page of the first change behind a position.
+    /// Number of the page with the first change after a position.
     fn after(&self, position: Position) -> Result<Option<u64>, PublishError> {
         let mut found = None;
         let mut visit = |record: &ChangeRecord| {
@@ -102,18 +102,19 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
-    /// Pages from one that a feed of a type has in any case to the next one.
+    /// Distance between the pages that a feed of a type always has, in pages.
     fn interval(&self) -> u64 {
         (MAX_SCANNED / self.feed.per_page).max(1)
     }
 
-    /// Whether the feed has the page that a change is on.
+    /// Whether the feed has the page with this change.
     fn has_page_of(&self, record: &ChangeRecord) -> bool {
         self.feed.view.kind_of(record).is_some()
             || self.feed.page_of(record.position).is_multiple_of(self.interval())
     }
 
-    /// Of a feed of a type: its last page with a position up to `last`, of those since the page at or before `page` that it has in any case.
+    /// Number of the last page of a feed of a type with a position up to `last`. The search starts
+    /// at the last page at or before `page` that the feed always has.
     fn last_since(&self, page: u64, last: Position) -> Result<Option<u64>, PublishError> {
         let certain = page / self.interval() * self.interval();
         let start = Position(certain.saturating_sub(1) * self.feed.per_page).max(self.begin);
@@ -130,12 +131,12 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
-    /// The page that ends a feed or follows this one, in the order of time.
+    /// Number of the next page, in the order of time.
     pub(super) fn later(&self, page: u64) -> Result<Option<u64>, PublishError> {
         self.after(Position(page * self.feed.per_page))
     }
 
-    /// The page before this one, in the order of time.
+    /// Number of the previous page, in the order of time.
     pub(super) fn earlier(&self, page: u64) -> Result<Option<u64>, PublishError> {
         let start = Position((page - 1) * self.feed.per_page);
         if start <= self.begin {
@@ -147,7 +148,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         let before = if self.feed.view == View::Latest {
             self.log.latest_before(self.feed.set.id, start.next())?
         } else {
-            // Positions have a gap where a log was restarted.
+            // Positions have a gap where a log was recreated.
             let mut time = self.head.time.next();
             self.log.read(self.feed.set.id, start, &mut |record| {
                 time = record.time;
@@ -160,20 +161,21 @@ impl<'f, 'p> Pages<'f, 'p> {
             .map(|position| self.feed.page_of(position)))
     }
 
-    /// The page of the first change at or after a time; the last page if there is none.
+    /// Number of the page with the first change at or after a time; the last page if there is no
+    /// such change.
     pub(super) fn at(&self, time: Timestamp) -> Result<u64, PublishError> {
         let before = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
         let found = self.after(before.max(self.begin))?;
         found.map_or_else(|| self.ends().map(|(_, last)| last), Ok)
     }
 
-    /// The positions of a page: behind the first, up to the second.
+    /// Positions of a page: after the first returned position, up to and including the second.
     pub(super) fn bounds(&self, page: u64) -> (Position, Position) {
         let start = Position((page - 1) * self.feed.per_page).max(self.begin);
         (start, Position(page * self.feed.per_page))
     }
 
-    /// The changes behind a position up to another.
+    /// Changes after a position, up to and including another position.
     pub(super) fn range(
         &self,
         after: Position,
@@ -197,7 +199,8 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(changes)
     }
 
-    /// Visits the changes behind a position up to another; in a feed of labels others too.
+    /// Visits the changes after a position, up to and including another; a feed of labels also
+    /// visits changes without labels.
     pub(super) fn each(
         &self,
         after: Position,
@@ -221,7 +224,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(())
     }
 
-    /// The change at a position.
+    /// Reads the change at a position.
     pub(super) fn change(&self, position: Position) -> Result<Option<ChangeRecord>, PublishError> {
         if position <= self.begin {
             return Ok(None);
@@ -234,8 +237,8 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
-    /// Whether a change adds, removes or alters a label; true as well where the description before
-    /// it is no longer kept.
+    /// Whether a change adds, removes or alters a label; also `true` if the description before the
+    /// change is no longer stored.
     fn changes_labels(&self, record: &ChangeRecord) -> Result<bool, PublishError> {
         if record.kind != Kind::Update {
             return Ok(true);
@@ -249,15 +252,15 @@ impl<'f, 'p> Pages<'f, 'p> {
     }
 }
 
-/// The descriptions before and after a change, empty where there was none.
+/// Descriptions before and after a change; empty if the entity did not exist.
 pub(super) struct Descriptions {
-    /// The change of the entity before this one; 0 if that was imported.
+    /// Position of the entity's previous change; 0 if the entity was imported.
     pub(super) former: Option<Position>,
     pub(super) before: Vec<u8>,
     pub(super) after: Vec<u8>,
 }
 
-/// The descriptions before and after a change; `None` when one is no longer kept.
+/// Descriptions before and after a change; `None` if one of the two is no longer stored.
 pub(super) fn descriptions(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -268,7 +271,7 @@ pub(super) fn descriptions(
         return Ok(None);
     };
     let former = versions.get(1);
-    // What the set has for the first time has no version before.
+    // A resource that is new in the set does not have an earlier version.
     if former.is_none() && !matches!(record.kind, Kind::Create | Kind::Add) {
         return Ok(None);
     }

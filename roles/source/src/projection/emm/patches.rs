@@ -1,4 +1,4 @@
-//! Entity Patches [emm-0.1 §4.2], and the log of all of them as RDF Delta serves logs.
+//! Entity Patches [emm-0.1 §4.2], and the log of all patches, as RDF Delta publishes logs.
 
 use super::activity::Activities;
 use super::log_patch::LogPatch;
@@ -13,7 +13,7 @@ use md5::{Digest as _, Md5};
 /// Media type of the state before the first patch.
 const N_QUADS: &str = "application/n-quads";
 
-/// The ids of a set's patches: a UUID has the log and the position.
+/// Ids of a set's patches. Each id is a UUID that encodes the log and the position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatchIds([u8; 8]);
 
@@ -26,7 +26,7 @@ impl PatchIds {
         Self(half)
     }
 
-    /// The id of the patch at a position, as an IRI.
+    /// Id of the patch at a position, as an IRI.
     fn iri(self, position: Position) -> String {
         let mut bits = [0; 16];
         bits[..8].copy_from_slice(&self.0);
@@ -34,19 +34,19 @@ impl PatchIds {
         rdf_patch::uuid_iri(bits)
     }
 
-    /// The position of the patch with an id.
+    /// Position of the patch with an id, if the id belongs to this log.
     pub(super) fn position(self, id: [u8; 16]) -> Option<Position> {
         let mut half = [0; 8];
         half.copy_from_slice(&id[8..]);
-        // The two highest bits are those of the variant of UUIDs.
+        // The two highest bits encode the variant of the UUID.
         let position = Position(u64::from_be_bytes(half) & (u64::MAX >> 2));
         (rdf_patch::parse_uuid(&self.iri(position)) == Some(id)).then_some(position)
     }
 }
 
 impl Pages<'_, '_> {
-    /// The patch of a change, with this in place of blank nodes; `None` when the description before
-    /// it is no longer kept.
+    /// Patch of a change, with blank nodes as `blank_nodes` specifies; `None` if the description
+    /// before the change is no longer stored.
     pub(super) fn patch(
         &self,
         record: &ChangeRecord,
@@ -69,20 +69,19 @@ impl Pages<'_, '_> {
         }
         .write(&mut text)
         .map_err(|error| PublishError::Contents(std::io::Error::other(error)))?;
-        // Kept descriptions are text, and so are the identifiers.
+        // Stored descriptions and identifiers are valid text.
         Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 }
 
-/// The beginning of the IRIs in place of blank nodes: the server's own.
+/// Prefix of the IRIs that replace blank nodes; it belongs to this server.
 pub(super) fn skolem_base(set: &PublishedSet) -> &str {
     let base = set.urls.base();
     let host = base.find("://").map_or(0, |scheme| scheme + 3);
     base[host..].find('/').map_or(base, |path| &base[..host + path])
 }
 
-/// The Entity Patch of a change: in version 0.1 as a document of its own, unless it is wanted as it
-/// is.
+/// Entity Patch of a change as a document: the JSON document of version 0.1, or the plain patch.
 pub(super) fn document(
     feed: &Feed<'_>,
     pages: &Pages<'_, '_>,
@@ -102,7 +101,8 @@ pub(super) fn document(
     Ok(Rendered { bytes, content_type: feed.profile.media_types()[0] })
 }
 
-/// A patch of the log of a set, with labels of blank nodes: stores that follow such logs keep them.
+/// Patch in the log of a set, with labels of blank nodes, because stores that follow such logs
+/// retain the labels.
 pub(super) fn of_log(
     feed: &Feed<'_>,
     log: &dyn ChangeLog,
@@ -111,7 +111,7 @@ pub(super) fn of_log(
 ) -> Result<Rendered, PublishError> {
     let set = feed.set;
     let position = match patch {
-        // The first patch begins with nothing.
+        // The first patch does not have a predecessor.
         LogPatch::Init => {
             return Ok(Rendered { bytes: Vec::new(), content_type: N_QUADS });
         }

@@ -8,15 +8,17 @@
 //! | `/patches` | all changes, each with its Entity Patch |
 //! | `/labels` | changes of labels |
 //! | `/type/{name}` | changes of entities of a type, by the last part of its IRI |
-//! | `…/page/{number}` | a page of any of these |
-//! | `…/skip-to?datetime=` | the page on which the first change at or after a time is |
+//! | `…/page/{number}` | a page of a feed above |
+//! | `…/skip-to?datetime=` | the page with the first change at or after a time |
 //! | `/activity/{position}` | one change |
-//! | `/type/{name}/activity/{position}` | one that is another activity in the feed of a type |
-//! | `/activity/{position}/instrument/1` | the Entity Patch of it, with `.rdfp` as it is |
+//! | `/type/{name}/activity/{position}` | a change that is a different activity in the feed of a
+//! type |
+//! | `/activity/{position}/instrument/1` | the Entity Patch of a change; the plain patch with
+//! `.rdfp` |
 //!
-//! In a static site all of these are files of the feed of all changes: its Entry Point is
-//! `/collection.json`, its pages are `/page/{number}.json`, and a change is a part of its page,
-//! `/page/{number}.json#{position}`.
+//! In a static site, only the feed of all changes is published. Its Entry Point is the file
+//! `/collection.json`, its pages are the files `/page/{number}.json`, and a change is a part of its
+//! page, `/page/{number}.json#{position}`.
 //!
 //! The log of patches is at `/{set}/patch/{position or UUID}`, `/{set}/current` and `/{set}/init`,
 //! where followers of RDF Delta expect it.
@@ -31,13 +33,13 @@ use abreast_webtypes::{decode_segment, encode_segment};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What is added to the path of an Entity Patch for the patch as it is.
+/// Suffix of the path of an Entity Patch for the plain patch.
 pub(super) const RDF_PATCH: &str = ".rdfp";
 
 /// Positions of the log that a page has, whether they are listed on it or not.
 pub const POSITIONS_PER_PAGE: u64 = 1_000;
 
-/// The changes that an Entry Point has, and their order.
+/// Selection and order of the changes in a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum View {
     History,
@@ -45,21 +47,21 @@ pub(super) enum View {
     Latest,
     Patches,
     Labels,
-    /// By the last part of the IRI of the type.
+    /// Type of entities, by the last part of the type's IRI.
     Type(String),
 }
 
 impl View {
-    /// Whether a set has it, in a profile.
+    /// Whether a set has this view in a profile.
     fn is_offered(&self, set: &PublishedSet, profile: Profile) -> bool {
         match self {
             Self::History | Self::Latest => true,
-            // Oldest first is the one order of IIIF, and a page has an item [iiif-discovery §3.1,
-            // §3.2].
+            // IIIF only has the order from the oldest change, and each page has at least one item
+            // [iiif-discovery §3.1, §3.2].
             _ if profile == Profile::Iiif1 => false,
             Self::Newest => true,
             Self::Type(_) => set.urls.naming().names_entities(),
-            // Made of earlier descriptions.
+            // These views use earlier descriptions.
             Self::Patches | Self::Labels => {
                 set.urls.naming().names_entities() && set.versions.is_some()
             }
@@ -83,7 +85,7 @@ impl View {
         })
     }
 
-    /// Its path below that of the Entry Point of the profile.
+    /// Appends the path of the view, below the path of the profile's Entry Point.
     fn write(&self, url: &mut String) {
         match self {
             Self::History => {}
@@ -98,7 +100,7 @@ impl View {
         }
     }
 
-    /// What it has, for people.
+    /// Description of the view for people.
     pub(super) fn summary(&self) -> String {
         match self {
             Self::History => "all changes".to_owned(),
@@ -111,28 +113,28 @@ impl View {
     }
 }
 
-/// An Entry Point of a set.
+/// A feed of a set: a view in a profile.
 #[derive(Clone, Debug)]
 pub(super) struct Feed<'p> {
     pub(super) set: &'p Arc<PublishedSet>,
     pub(super) profile: Profile,
     pub(super) view: View,
-    /// Positions of a page.
+    /// Number of positions of the log on each page.
     pub(super) per_page: u64,
 }
 
 impl Feed<'_> {
-    /// The feed of all changes, with which activities have their addresses.
+    /// Feed of all changes, whose URLs are the ids of activities.
     pub(super) fn history(&self) -> Self {
         Self { view: View::History, ..self.clone() }
     }
 
-    /// Whether its documents are files of a static site.
+    /// Whether the documents of the feed are files of a static site.
     pub(super) fn is_file(&self) -> bool {
         self.set.urls.are_in_files()
     }
 
-    /// Its address.
+    /// URL of the Entry Point.
     pub(super) fn url(&self) -> String {
         let mut url = String::new();
         self.write_begin(&mut url);
@@ -140,14 +142,14 @@ impl Feed<'_> {
         url
     }
 
-    /// The address of a page.
+    /// URL of a page of the feed.
     pub(super) fn page(&self, number: u64) -> String {
         let mut url = String::new();
         self.write_page(number, &mut url);
         url
     }
 
-    /// Appends the address of a change of this feed.
+    /// Appends the URL of a change's activity in this feed.
     pub(super) fn write_activity(&self, position: Position, url: &mut String) {
         if self.is_file() {
             self.write_page(self.page_of(position), url);
@@ -163,66 +165,66 @@ impl Feed<'_> {
         let _ = write!(url, "/page/{number}{}", self.file_names().1);
     }
 
-    /// What all its addresses begin with.
+    /// Appends the common prefix of the feed's URLs.
     fn write_begin(&self, url: &mut String) {
         url.push_str(self.set.urls.base());
         url.push_str(root(self.profile));
         self.view.write(url);
     }
 
-    /// What the addresses of its Entry Point and of its pages end with.
+    /// Suffixes of the URLs of the Entry Point and of the pages.
     fn file_names(&self) -> (&'static str, &'static str) {
         if self.is_file() { (COLLECTION, FILE) } else { ("", "") }
     }
 
-    /// The media type with which its documents are usually sent: web servers know that of a file by
+    /// Default media type of the feed's documents. Web servers derive the media type of a file from
     /// its name.
     pub(super) fn media_type(&self) -> &'static str {
         if self.is_file() { JSON } else { self.profile.media_types()[0] }
     }
 
-    /// The syntaxes of the description of an entity, each with what its address ends with.
+    /// Syntaxes for the description of an entity, each with the suffix of its URL.
     pub(super) fn syntaxes(&self) -> &'static [(&'static str, Syntax)] {
         if self.is_file() { &FILE_SYNTAXES } else { &SYNTAXES }
     }
 
-    /// Whether a page will never change: a change behind it is recorded, so the page that follows is
-    /// known as well.
+    /// Whether a page never changes again: a change after the page is recorded, so that the next
+    /// page is known too.
     pub(super) fn is_closed(&self, page: u64, last: Position) -> bool {
         page.saturating_mul(self.per_page) < last.0
     }
 
-    /// The number of the page with a position.
+    /// Number of the page that has a position.
     pub(super) fn page_of(&self, position: Position) -> u64 {
         position.0.saturating_sub(1) / self.per_page + 1
     }
 
-    /// The number of the page with the last change; while there is none, of that which the first
-    /// one comes to.
+    /// Number of the page with the last change; if there are no changes, of the page for the first
+    /// change.
     pub(super) fn last_page(&self, head: &Head) -> u64 {
         self.page_of(if head.has_changes() { head.position } else { head.position.next() })
     }
 }
 
-/// The name of the file of an Entry Point.
+/// Name of the file of an Entry Point.
 const COLLECTION: &str = "/collection.json";
-/// What the names of files of pages end with.
+/// Suffix of the names of files of pages.
 const FILE: &str = ".json";
 const JSON: &str = "application/json";
 
-/// The syntaxes in which every description can be served.
+/// Syntaxes in which every description is available.
 const SYNTAXES: [(&str, Syntax); 3] = [
     ("?syntax=nt", Syntax::NTriples),
     ("?syntax=ttl", Syntax::Turtle),
     ("?syntax=jsonld", Syntax::JsonLd),
 ];
-/// That in which descriptions are files.
+/// Syntax of descriptions that are files.
 const FILE_SYNTAXES: [(&str, Syntax); 1] = [("", Syntax::NTriples)];
 
-/// The folders of pages in a static site, below that of a set.
+/// Folders of pages in a static site, below the folder of the set.
 pub(super) const PAGE_FOLDERS: [&str; 3] = ["emm/0.1/page", "emm/1.0/page", "iiif/page"];
 
-/// The path of the Entry Point of all changes, below that of the set.
+/// Path of the Entry Point for all changes, below the path of the set.
 const fn root(profile: Profile) -> &'static str {
     match profile {
         Profile::Emm01 => "emm/0.1",
@@ -231,20 +233,20 @@ const fn root(profile: Profile) -> &'static str {
     }
 }
 
-/// A document of a change feed.
+/// A document of a change feed, by its path.
 #[derive(Clone, Debug)]
 pub(super) enum FeedPath<'p> {
     EntryPoint(Feed<'p>),
     Page(Feed<'p>, u64),
     SkipTo(Feed<'p>),
     Activity(Feed<'p>, Position),
-    /// Whether as it is.
+    /// The patch of a change; `true` for the plain patch.
     Patch(Feed<'p>, Position, bool),
     Log(Feed<'p>, LogPatch),
 }
 
 impl<'p> FeedPath<'p> {
-    /// The document at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(
         path: &str,
         per_page: u64,
@@ -322,7 +324,7 @@ impl<'p> FeedPath<'p> {
         })
     }
 
-    /// The feed to which it belongs.
+    /// Feed that has the document.
     pub(super) fn feed(&self) -> &Feed<'p> {
         match self {
             Self::EntryPoint(feed)
@@ -335,7 +337,7 @@ impl<'p> FeedPath<'p> {
     }
 }
 
-/// The patch of the log at a path below that of the set.
+/// Parses the path of a patch in the log, below the path of the set.
 fn log_patch(path: &str) -> Option<LogPatch> {
     match path {
         "init" => Some(LogPatch::Init),

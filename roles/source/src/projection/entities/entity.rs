@@ -1,4 +1,5 @@
-//! One entity as it is served: its description in any syntax that can carry it, or as a page.
+//! One entity as a client receives it: its description in any syntax that can express it, or a
+//! page.
 
 use crate::projection::pages::HTML;
 use crate::publish::PublishedSet;
@@ -7,42 +8,43 @@ use abreast_rdf::{Difference, Syntax};
 use abreast_webtypes::Timestamp;
 use std::io::{self, Read as _};
 
-/// A change of an entity.
+/// A change of an entity, for the page of the entity.
 #[derive(Clone, Debug)]
 pub(crate) struct EntityChange {
-    /// When it was.
+    /// Time of the change in the log.
     pub(crate) time: Timestamp,
-    /// Whether the entity was there before, and after it.
+    /// Whether the entity existed before the change, and after it.
     pub(crate) was_there: bool,
     pub(crate) is_there: bool,
-    /// What was stated before and after it, as far as both are kept and not too long.
+    /// Difference between the descriptions before and after the change; `None` if one is no longer
+    /// stored or too long.
     pub(crate) difference: Option<Difference>,
 }
 
 /// An entity of a set, with its description.
 #[derive(Clone, Debug)]
 pub struct Entity {
-    /// Its IRI.
+    /// IRI of the entity, its key in the log.
     pub iri: String,
-    /// Its state.
+    /// State of the entity in the log.
     pub state: State,
-    /// Its last change.
+    /// Position of the last change of the entity.
     pub position: Position,
-    /// Its description in canonical N-Triples.
+    /// Description of the entity in canonical N-Triples.
     pub lines: Vec<u8>,
 }
 
-/// A form in which an entity is served.
+/// A form of an entity that clients can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A syntax of RDF.
+    /// Description in a syntax of RDF.
     Rdf(Syntax),
-    /// A page for people.
+    /// HTML page for people, with the description.
     Page,
 }
 
 impl Form {
-    /// All forms, the first for those who ask for none.
+    /// All forms; the first is the default.
     pub const ALL: [Self; 5] = [
         Self::Rdf(Syntax::NTriples),
         Self::Rdf(Syntax::Turtle),
@@ -51,7 +53,7 @@ impl Form {
         Self::Page,
     ];
 
-    /// Its media type, to negotiate about.
+    /// Media type of the form, for content negotiation.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Rdf(syntax) => syntax.media_type(),
@@ -59,7 +61,7 @@ impl Form {
         }
     }
 
-    /// Its Content-Type.
+    /// Value of the `Content-Type` header, with the charset if there is one.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Rdf(syntax) => syntax.media_type(),
@@ -67,7 +69,7 @@ impl Form {
         }
     }
 
-    /// Its name in the query of an address, `?syntax=ttl`.
+    /// Value of the parameter `syntax` in the query of a URL, such as `ttl`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rdf(syntax) => syntax.extension(),
@@ -75,7 +77,7 @@ impl Form {
         }
     }
 
-    /// Its name for people.
+    /// Name of the form in links on pages.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Rdf(syntax) => syntax.name(),
@@ -85,10 +87,10 @@ impl Form {
 }
 
 impl Entity {
-    /// The entity with this IRI; `None` when the set has none. May block.
+    /// Reads the entity with this IRI; `None` if the set does not have the entity. May block.
     ///
     /// # Errors
-    /// The log or the contents fail.
+    /// The log or the contents cannot be read.
     pub fn read(log: &dyn ChangeLog, set: &PublishedSet, iri: &str) -> io::Result<Option<Self>> {
         let Some(found) = log.resource(set.id, iri).map_err(io::Error::other)? else {
             return Ok(None);
@@ -102,7 +104,8 @@ impl Entity {
         Ok(Some(Self { iri: found.key, state: found.state, position: found.position, lines }))
     }
 
-    /// The forms in which it can be served: a syntax that cannot carry it is none of them.
+    /// Forms in which the entity is available. Syntaxes that cannot express the description are
+    /// left out.
     pub fn forms(&self) -> Vec<Form> {
         let carries = |form: &Form| match form {
             Form::Rdf(syntax) => abreast_rdf::can_write(*syntax, &self.lines).is_ok(),

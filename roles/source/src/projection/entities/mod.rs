@@ -1,4 +1,5 @@
-//! One entity as it is served: its description in any syntax that can carry it, or as a page.
+//! One entity as a client receives it: its description in any syntax that can express it, or a
+//! page.
 
 mod entity;
 mod page;

@@ -1,4 +1,4 @@
-//! The page of one entity: its statements, its other forms, its changes.
+//! Page of one entity, with its statements, links to its other forms, and its changes.
 
 use super::entity::{Entity, EntityChange, Form};
 use crate::projection::pages::{escaped, page};
@@ -11,7 +11,7 @@ const SHOWN: usize = 1_000;
 /// Statements that are shown of one change.
 const SHOWN_OF_CHANGE: usize = 50;
 
-/// The page of an entity.
+/// Page of an entity for people.
 pub(crate) fn entity_page(
     set: &PublishedSet,
     entity: &Entity,
@@ -64,7 +64,7 @@ pub(crate) fn entity_page(
     page(title, &links, &main).bytes
 }
 
-/// What a change removed and added.
+/// Writes the statements that a change removed and added.
 fn write_change(change: &EntityChange, out: &mut String) {
     let what = match (change.was_there, change.is_there) {
         (false, true) => "created",
@@ -100,7 +100,7 @@ fn row(statement: &Statement<'_>, out: &mut String) {
     cells(statement, out);
 }
 
-/// The rest of a row.
+/// Writes the remaining cells of a row.
 fn cells(statement: &Statement<'_>, out: &mut String) {
     for written in [statement.subject, statement.predicate, statement.object] {
         out.push_str("<td>");
@@ -112,7 +112,7 @@ fn cells(statement: &Statement<'_>, out: &mut String) {
 
 fn term(written: &[u8], out: &mut String) {
     match TermText::parse(written) {
-        // Only these lead somewhere in a browser, and none of them can be a script.
+        // Only `http` and `https` are links: browsers can open them, and they cannot be scripts.
         Some(TermText::Iri(iri)) if iri.starts_with("http://") || iri.starts_with("https://") => {
             let iri = escaped(&iri);
             let _ = write!(out, "<a href=\"{iri}\">{iri}</a>");

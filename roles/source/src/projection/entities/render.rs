@@ -1,4 +1,4 @@
-//! The bytes of an entity in one of its forms.
+//! Rendering of an entity in one of its forms.
 
 use super::entity::{Entity, EntityChange, Form};
 use super::page::entity_page;
@@ -14,7 +14,7 @@ const CHANGES: usize = 10;
 /// Bytes of earlier descriptions that are read for them.
 const CHANGES_BYTES: u64 = 1 << 20;
 
-/// Whether an entity was new with a version.
+/// Whether a version is the first after the entity was created or added.
 fn is_creation(log: &dyn ChangeLog, set: &PublishedSet, version: &Version) -> io::Result<bool> {
     let Some(before) = version.position.0.checked_sub(1) else { return Ok(true) };
     let mut kind = None;
@@ -27,7 +27,7 @@ fn is_creation(log: &dyn ChangeLog, set: &PublishedSet, version: &Version) -> io
 }
 
 impl Entity {
-    /// Its last changes, the newest first: of a set that keeps versions.
+    /// Last changes of the entity, the newest first; empty if the set does not store versions.
     fn changes(&self, log: &dyn ChangeLog, set: &PublishedSet) -> io::Result<Vec<EntityChange>> {
         if set.versions.is_none() {
             return Ok(Vec::new());
@@ -55,7 +55,7 @@ impl Entity {
         let mut after = read(versions.first())?;
         for (at, version) in versions.iter().enumerate().take(CHANGES) {
             let former = versions.get(at + 1);
-            // The version before the oldest one that is kept may have been dropped.
+            // The version before the oldest stored one may have been deleted.
             let is_new = former.is_none() && is_creation(log, set, version)?;
             let before = if is_new { Some(Vec::new()) } else { read(former)? };
             changes.push(EntityChange {
@@ -72,10 +72,10 @@ impl Entity {
         Ok(changes)
     }
 
-    /// Its bytes in one of its forms. May block.
+    /// Renders the entity in a form. May block.
     ///
     /// # Errors
-    /// The syntax cannot carry the description; the log or the contents fail.
+    /// The syntax cannot express the description, or the log or the contents cannot be read.
     pub fn render(
         self,
         log: &dyn ChangeLog,

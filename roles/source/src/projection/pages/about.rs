@@ -1,8 +1,9 @@
-//! Pages for people, of a Source and of its sets, that `describedby` leads to [rs-core §8, §9].
+//! HTML pages for people about a Source and its sets, the targets of `describedby` links [rs-core
+//! §8, §9].
 //!
-//! Plain HTML: no script, no style, nothing loaded from anywhere. Everything that a user wrote is
-//! escaped, and a policy in the page itself forbids the rest, also where a web server adds none.
-//! HTML link discovery begins here as well [rs-core §6.3.2].
+//! The pages are plain HTML without scripts, styles or external resources. All text of users is
+//! escaped. A policy in the page forbids everything else, so that it applies even if a web server
+//! does not send the header. HTML link discovery starts at these pages [rs-core §6.3.2].
 
 use crate::SetState;
 use crate::projection::sdshare::newest_snapshot;
@@ -16,11 +17,11 @@ use std::sync::Arc;
 /// Content-Type of these pages.
 pub const HTML: &str = "text/html; charset=utf-8";
 
-/// The policy that browsers apply to these pages: nothing is allowed.
+/// Content security policy of these pages, which forbids scripts, styles and all loading.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page of the Source: its sets.
+/// Page of the Source with its sets.
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
     let mut links = String::new();
     let mut rows = String::new();
@@ -54,13 +55,13 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
          <h2>How to mirror them</h2>\n<pre><code>abreast sync {} FOLDER{}</code></pre>\n",
         escaped(&urls.source_description()),
         escaped(urls.base()),
-        // Of several sets one has to be chosen otherwise.
+        // A Source with several sets requires an option that chooses sets.
         if publisher.sets().len() > 1 { " --all-sets" } else { "" },
     );
     Ok(page("Published collections", &links, &main))
 }
 
-/// The page of one set.
+/// Page of one set, for people.
 pub(super) fn set_page(
     publisher: &Publisher,
     set: &Arc<PublishedSet>,
@@ -135,7 +136,7 @@ pub(super) fn set_page(
          <pre><code>resync-sync --baseline --delete --hash md5 --sitemap {list} {resources}=FOLDER\n\
          resync-sync --incremental --delete --sitemap {list} --changelist-uri {} {resources}=FOLDER</code></pre>\n",
         escaped(&set.urls.change_list()),
-        // Its client finds the time of the last run by the URL of the list.
+        // The reference client finds the time of the last run by the URL of the list.
         list = escaped(&set.urls.resource_list()),
         resources = escaped(set.urls.resources().trim_end_matches('/')),
     );
@@ -151,13 +152,13 @@ pub(super) fn set_page(
     Ok(page(title, &links, &main))
 }
 
-/// Links of other protocols in the page of a set.
+/// Links of other protocols for the page of a set.
 fn of_projections(publisher: &Publisher, set: &Arc<PublishedSet>) -> Vec<Link> {
     publisher.projections().flat_map(|projection| projection.page_links(set)).collect()
 }
 
 pub(crate) fn page(title: &str, links: &str, main: &str) -> Rendered {
-    // A policy in a page cannot set who may frame it; the header sets that too.
+    // A policy in a page cannot restrict framing; the HTTP header does that.
     let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
     let text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -169,7 +170,7 @@ pub(crate) fn page(title: &str, links: &str, main: &str) -> Rendered {
     Rendered { bytes: text.into_bytes(), content_type: HTML }
 }
 
-/// How many resources a set has; while none are published, its state.
+/// Number of resources in a set; during the first scan, the state of the set.
 fn resources(
     publisher: &Publisher,
     set: &PublishedSet,
@@ -184,8 +185,8 @@ fn resources(
     })
 }
 
-/// Text as a link, if it is the address of a page or of a mailbox; other schemes do more than
-/// people expect.
+/// Writes text as a link if it is the URL of a page or a mail address. Links with other schemes
+/// could run scripts or start programs.
 fn linked(text: &str, attributes: &str) -> String {
     let shown = escaped(text);
     let plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -198,7 +199,8 @@ fn linked(text: &str, attributes: &str) -> String {
     }
 }
 
-/// Text in a page: markup and what would steer the direction of other text are shown as they are written.
+/// Escapes text for a page. Markup and characters that change the direction of text are shown as
+/// visible characters.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in visible_lines(text).chars() {

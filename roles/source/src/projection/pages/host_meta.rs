@@ -1,4 +1,4 @@
-//! `host-meta`: links from the site to what it publishes, as XRD and as JSON [rfc6415 §2, §3].
+//! `host-meta`: links to the entry points of the site, as XRD and as JSON [rfc6415 §2, §3].
 
 use crate::publish::Rendered;
 use crate::publish::publisher::Publisher;
@@ -6,10 +6,10 @@ use abreast_webtypes::Link;
 use abreast_webtypes::xml::write_escaped;
 use serde_json::{Map, Value, json};
 
-/// The parameter of a link whose target is a template with `{uri}`.
+/// Parameter of a link whose target is a template with `{uri}`.
 const TEMPLATE: &str = "template";
 
-/// The links of all projections, and that to the TimeGates if versions are kept.
+/// Links of all projections, and the link to the TimeGates if versions are stored.
 fn links(publisher: &Publisher) -> Vec<Link> {
     let projections = publisher.projections();
     let mut links: Vec<Link> =
@@ -24,7 +24,7 @@ fn links(publisher: &Publisher) -> Vec<Link> {
     links
 }
 
-/// The attributes of a link, by their names.
+/// Attributes of a link as pairs of name and value.
 fn attributes(link: &Link) -> impl Iterator<Item = (&'static str, &str)> {
     let target = if link.param(TEMPLATE).is_some() { TEMPLATE } else { "href" };
     let all = [

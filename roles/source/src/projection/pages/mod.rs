@@ -19,7 +19,7 @@ pub(crate) use about::{escaped, page};
 use paths::PagePath;
 use std::sync::Arc;
 
-/// The projection of pages and plain Sitemaps.
+/// Projection of pages for people and of plain Sitemaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pages;
 
@@ -59,7 +59,7 @@ impl Projection for Pages {
     }
 }
 
-/// A page or a Sitemap of a publisher.
+/// A page or a Sitemap, found for a path.
 struct Resolved<'p> {
     publisher: &'p Publisher,
     path: PagePath<&'p Arc<PublishedSet>>,

@@ -1,30 +1,30 @@
-//! The paths of pages and plain Sitemaps: from a path to the document, and back.
+//! Paths of pages and plain Sitemaps, parsed and written.
 
 use crate::projection::plain_number;
 use crate::publish::{SetUrls, SourceUrls};
 use abreast_core::ShardId;
 
-/// A page or a plain Sitemap; `S` is how its set is named.
+/// A page or a plain Sitemap; `S` is a reference to its set, or the set's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PagePath<S> {
-    /// `/about.html`: the Source, for people
+    /// `/about.html`: page of the Source for people
     SourcePage,
-    /// `/robots.txt`
+    /// `/robots.txt`, which lists the Sitemaps
     Robots,
-    /// `/.well-known/host-meta`: links to what the site publishes
+    /// `/.well-known/host-meta`: links to the entry points of the site
     HostMeta,
-    /// `/.well-known/host-meta.json`: the same in JSON
+    /// `/.well-known/host-meta.json`: the same links in JSON
     HostMetaJson,
-    /// `/sitemap.xml`
+    /// `/sitemap.xml`: index of the plain Sitemaps of all sets
     SitemapIndex,
-    /// `/{set}/about.html`: a set, for people
+    /// `/{set}/about.html`: page of a set for people
     SetPage(S),
     /// `/{set}/sitemap/{id}.xml`: a plain Sitemap for crawlers
     SitemapShard(S, ShardId),
 }
 
 impl<S> PagePath<S> {
-    /// The document at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         match path {
             "about.html" => return Some(Self::SourcePage),
@@ -44,7 +44,7 @@ impl<S> PagePath<S> {
 }
 
 impl PagePath<&SetUrls> {
-    /// Its path below the public base.
+    /// Path of the document below the public base.
     pub(super) fn path(self, urls: &SourceUrls) -> String {
         let url = match self {
             Self::SourcePage => urls.page(),
@@ -60,34 +60,34 @@ impl PagePath<&SetUrls> {
 }
 
 impl SourceUrls {
-    /// The page of the Source for people.
+    /// URL of the page of the Source for people.
     pub fn page(&self) -> String {
         format!("{}about.html", self.base())
     }
 
-    /// `robots.txt`
+    /// URL of `robots.txt` at the public base.
     pub fn robots(&self) -> String {
         format!("{}robots.txt", self.base())
     }
 
-    /// Links to what the site publishes [rfc6415 §2].
+    /// URL of the document with links to the entry points of the site [rfc6415 §2].
     pub fn host_meta(&self) -> String {
         format!("{}.well-known/host-meta", self.base())
     }
 
-    /// The plain Sitemap index for crawlers.
+    /// URL of the plain Sitemap index for crawlers.
     pub fn sitemap(&self) -> String {
         format!("{}sitemap.xml", self.base())
     }
 }
 
 impl SetUrls {
-    /// The page of the set for people.
+    /// URL of the page of the set for people.
     pub fn page(&self) -> String {
         format!("{}about.html", self.base())
     }
 
-    /// One plain Sitemap.
+    /// URL of one plain Sitemap of the set.
     pub fn sitemap_shard(&self, id: ShardId) -> String {
         format!("{}sitemap/{}.xml", self.base(), id.0)
     }

@@ -1,4 +1,4 @@
-//! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
+//! Plain Sitemaps for crawlers, which reject unknown elements, and robots.txt with their URLs.
 
 use crate::publish::publisher::{MAX_IN_MEMORY, Publisher};
 use crate::publish::{Output, PublishError, PublishedSet, Rendered};
@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 const XML: &str = "application/xml";
 
-/// `/robots.txt`: all may read; the Sitemap is where discovery begins [rs-core §6.3].
+/// `/robots.txt`: permits all crawlers, and lists the Sitemaps where discovery starts [rs-core
+/// §6.3].
 pub(super) fn robots(publisher: &Publisher) -> Rendered {
     let mut text = format!("User-agent: *\nAllow: /\nSitemap: {}\n", publisher.urls().sitemap());
     for sitemap in publisher.projections().flat_map(|one| one.robots_sitemaps(publisher)) {
@@ -22,7 +23,7 @@ pub(super) fn robots(publisher: &Publisher) -> Rendered {
     Rendered { bytes: text.into_bytes(), content_type: "text/plain; charset=utf-8" }
 }
 
-/// `/sitemap.xml`: an index of the plain Sitemaps of all sets.
+/// `/sitemap.xml`: index of the plain Sitemaps of all sets.
 pub(super) fn index(
     log: &dyn ChangeLog,
     sets: &[Arc<PublishedSet>],
@@ -53,7 +54,7 @@ pub(super) fn index(
     Ok(Rendered { bytes, content_type: XML })
 }
 
-/// One plain Sitemap: URIs and Last-Modified only.
+/// One plain Sitemap, with URIs and times of modification only.
 pub(super) fn shard(
     log: &dyn ChangeLog,
     set: &PublishedSet,

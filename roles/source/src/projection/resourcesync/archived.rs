@@ -1,4 +1,4 @@
-//! Copies of Resource Lists: written, and read again.
+//! Archived copies of Resource Lists: rendering and parsing.
 
 use crate::archive::{Part, Snapshot};
 use crate::publish::{PublishError, PublishedSet};
@@ -8,14 +8,14 @@ use abreast_webtypes::Timestamp;
 
 use crate::projection::resourcesync::resource_list;
 
-/// The index of parts of a Resource List to keep.
+/// Renders the index of the parts of a Resource List, for the archive.
 pub(crate) fn archived_index(set: &PublishedSet, snapshot: &Snapshot) -> Vec<u8> {
     let parts =
         snapshot.parts.iter().map(|part| (set.urls.archived_resource_list_part(part), part.time));
     resource_list::index(set, snapshot.at, snapshot.completed, None, parts).bytes
 }
 
-/// A Resource List to keep: of a whole set, or of one part.
+/// Renders a Resource List for the archive, of a whole set or of one part.
 pub(crate) fn archived_list(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -24,7 +24,7 @@ pub(crate) fn archived_list(
     resource_list::kept(log, set, shard).map(|rendered| rendered.bytes)
 }
 
-/// Reads an archived list, or the index of its parts; `None` if it is neither.
+/// Parses an archived list, or the index of its parts; `None` if the bytes are neither.
 pub(crate) fn read_archived(bytes: &[u8]) -> Option<ArchivedList> {
     let document = Document::from_slice(bytes).ok()?;
     let parts = match document.head.root {
@@ -38,15 +38,15 @@ pub(crate) fn read_archived(bytes: &[u8]) -> Option<ArchivedList> {
     })
 }
 
-/// What an archived list shows of itself.
+/// Data that an archived list contains about the copy.
 pub(crate) struct ArchivedList {
     pub(crate) at: Timestamp,
     pub(crate) completed: Option<Timestamp>,
-    /// Its parts, if it is an index.
+    /// Parts of the list, if it is an index.
     pub(crate) parts: Vec<Part>,
 }
 
-/// A part, by the address that ends in `/SHARD-VERSION-NUMBER.xml`.
+/// Part with the URL of an index entry, which ends in `/SHARD-VERSION-NUMBER.xml`.
 pub(crate) fn archived_part(entry: &Entry) -> Option<Part> {
     let name = entry.loc.rsplit('/').next()?.strip_suffix(".xml")?;
     let mut numbers = name.split('-');

@@ -1,8 +1,8 @@
-//! Archives: lists of what was published earlier, oldest first, and their indexes [rs-archives §3,
-//! §4, §5, §6].
+//! Archives: lists of earlier documents, oldest first, and their indexes [rs-archives §3, §4, §5,
+//! §6].
 //!
-//! An archive has no time of its own; each entry has the time of its document. The archive's
-//! capability is that of the kind of documents.
+//! An archive does not have a time; each entry has the time of its document. The capability of an
+//! archive depends on the kind of its documents.
 
 use super::archive::Archive;
 use super::dumps::{Dump, DumpKind};
@@ -18,21 +18,21 @@ use std::sync::Arc;
 /// Entries in one archive, unless fewer are asked for [rs-core §7].
 pub(crate) const MAX_ENTRIES: u64 = 50_000;
 
-/// The kind of documents that an archive lists.
+/// Kind of documents that an archive lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArchiveKind {
-    /// Copies of the Resource List.
+    /// Archived copies of the Resource List.
     ResourceLists,
-    /// Closed Change Lists.
+    /// Closed Change Lists of the log.
     ChangeLists,
-    /// Resource Dumps that are kept.
+    /// Earlier Resource Dumps that are still stored.
     ResourceDumps,
-    /// Change Dumps of one span each.
+    /// Change Dumps, each of one span of the log.
     ChangeDumps,
 }
 
 impl ArchiveKind {
-    /// All.
+    /// All kinds, in the order of documents.
     pub const ALL: [Self; 4] =
         [Self::ResourceLists, Self::ChangeLists, Self::ResourceDumps, Self::ChangeDumps];
 
@@ -45,7 +45,7 @@ impl ArchiveKind {
         }
     }
 
-    /// Its name for people.
+    /// Title of the archive for people.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ResourceLists => "Resource List Archive",
@@ -55,7 +55,7 @@ impl ArchiveKind {
         }
     }
 
-    /// Its name in URLs.
+    /// Name of the archive in URLs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ResourceLists => "resourcelist-archive",
@@ -65,7 +65,7 @@ impl ArchiveKind {
         }
     }
 
-    /// The kind of its dumps, if it has dumps.
+    /// Kind of dumps that the archive lists, if it lists dumps.
     const fn dumps(self) -> Option<DumpKind> {
         match self {
             Self::ResourceLists | Self::ChangeLists => None,
@@ -75,25 +75,25 @@ impl ArchiveKind {
     }
 }
 
-/// The archive of one kind of a set, in documents of `most` entries: entries `n·most + 1` to
-/// `(n+1)·most` are one, so that a full one stays as it is.
+/// Archive of one kind for a set. Each document has at most `most` entries: entries `n·most + 1` to
+/// `(n+1)·most` are one document, so that a full document never changes.
 pub(super) struct Archives<'a> {
     pub(super) log: &'a dyn ChangeLog,
     pub(super) set: &'a PublishedSet,
-    /// The copies of its Resource List.
+    /// Archived copies of the set's Resource List.
     pub(super) lists: &'a Archive,
     pub(super) kind: ArchiveKind,
     pub(super) most: u64,
 }
 
 impl Archives<'_> {
-    /// The numbers of the first and the last document that it lists.
+    /// Numbers of the first and the last document in the archive.
     pub(super) fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
         match self.kind {
             ArchiveKind::ResourceLists => Ok(self.lists.span()),
             ArchiveKind::ChangeLists => {
                 let open = self.log.head(self.set.id)?.open_page;
-                // A log that was restarted has no first pages.
+                // A recreated log does not have the first pages.
                 let pages = self.log.pages(self.set.id, 1, 1)?;
                 let first = pages.first().map_or(1, |page| page.number);
                 Ok((open > first).then(|| (first, open - 1)))
@@ -105,7 +105,7 @@ impl Archives<'_> {
         }
     }
 
-    /// The dumps there are, oldest first; their numbers are their places.
+    /// Stored dumps, oldest first. The number of a dump is its index.
     pub(super) fn dumps(&self) -> Vec<Arc<Dump>> {
         let Some(dumps) = self.set.dumps() else { return Vec::new() };
         match self.kind.dumps() {
@@ -115,7 +115,7 @@ impl Archives<'_> {
         }
     }
 
-    /// The document of one dump that began then.
+    /// Document of the dump with this beginning.
     pub(super) fn dump(&self, begin: Timestamp) -> Result<Rendered, PublishError> {
         let kind = self.kind.dumps().ok_or(PublishError::NotFound)?;
         let dump = self.dumps().into_iter().find(|dump| dump.begin == begin && fits(dump));
@@ -123,14 +123,14 @@ impl Archives<'_> {
         Ok(super::dump_list::Packages::of_one(self.set, kind, &dump).entry_point())
     }
 
-    /// The numbers of the documents, when one is not enough.
+    /// Numbers of the archive's parts, if the archive needs more than one document.
     pub(super) fn parts(&self) -> Result<Vec<u64>, PublishError> {
         let Some((first, last)) = self.span()? else { return Ok(Vec::new()) };
         let (first, last) = ((first - 1) / self.most + 1, (last - 1) / self.most + 1);
         Ok(if first == last { Vec::new() } else { (first..=last).collect() })
     }
 
-    /// About how long one document is at most.
+    /// Approximate length of the longest document, in bytes.
     pub(super) fn length(&self) -> Result<u64, PublishError> {
         let entries = self.span()?.map_or(0, |(first, last)| last + 1 - first);
         Ok(entries.min(self.most) * 220)
@@ -230,7 +230,7 @@ impl Archives<'_> {
     }
 }
 
-/// Whether the packages of a dump fit into one document.
+/// Whether one document can list all packages of a dump.
 fn fits(dump: &Dump) -> bool {
     dump.packages.len() as u64 <= MAX_ENTRIES
 }

@@ -1,4 +1,4 @@
-//! The Capability List of a set: the documents that describe it [rs-core §9].
+//! Capability List of a set, with links to the documents of the set [rs-core §9].
 
 use super::source_description::described_by;
 use super::values::{XML, link};
@@ -7,26 +7,26 @@ use abreast_resourcesync::v1_1::{
     Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,
 };
 
-/// The relation of the common prefix of all URIs of a set; a Destination strips it to make paths.
-/// The term is VoID's, and ResourceSync allows any URI as a relation [rs-core §14].
+/// Relation for the common prefix of a set's URIs, which a Destination removes to get paths. The
+/// term is from VoID; ResourceSync permits any URI as a relation [rs-core §14].
 pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 
-/// The relation of the address of one package with all changes since a time: `time=` and a time are
-/// added to the query. Described in `docs/dumps.md`; the name is permanent.
+/// Relation for the URL of a package with all changes since a time; the client adds `time=` to the
+/// query. See `docs/dumps.md`; the URI of the relation never changes.
 pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
-/// The dumps that a set has.
+/// Kinds of dumps that a set has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HasDumps {
-    /// A Resource Dump.
+    /// Whether the set has a Resource Dump.
     pub(crate) resources: bool,
-    /// A Change Dump.
+    /// Whether the set has a Change Dump.
     pub(crate) changes: bool,
-    /// Changes since a time, on request.
+    /// Whether the set has packages of changes on request.
     pub(crate) since: bool,
 }
 
-/// The Capability List of a set; `up` is the Source Description that names it.
+/// Renders the Capability List of a set; `up` is the URL of the Source Description that lists it.
 pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
     let (mut bytes, has_dumps) = (Vec::new(), set.has_dumps());
     let mut links = vec![
@@ -69,7 +69,7 @@ pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
     for (channel, hubs) in
         notifications.flat_map(|one| one.channels().map(|channel| (channel, &one.hubs)))
     {
-        // Where it is subscribed to stands beside each channel [rs-change-notification §5]
+        // Each channel has the links to its hubs [rs-change-notification §5]
         // [rs-framework-notification §5].
         let links = hubs.iter().map(|hub| link("hub", hub)).collect();
         let (loc, capability) = (set.urls.topic(channel), Some(channel.capability()));

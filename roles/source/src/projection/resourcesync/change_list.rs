@@ -1,7 +1,7 @@
-//! Change Lists: what changed, oldest first, and their index [rs-core §12].
+//! Change Lists: changes of resources, oldest first, and the index of the lists [rs-core §12].
 //!
-//! A list is one page of the log. Closed ones carry `until` and never change; the last one is open.
-//! `from` of a list is `until` of the one before, so nothing falls between two.
+//! A list is one page of the log. Closed lists have `until` and never change; the last list is
+//! open. `from` of a list equals `until` of the previous list, so the lists cover all times.
 
 use super::links::{LinkDocument, state_links};
 use super::values::{XML, exactly, link};
@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 /// Entries in an index [rs-core §7]; older pages drop out of it, and keep answering at their URLs.
 const MAX_PAGES: u64 = 50_000;
 
-/// The open Change List while it is the only one, else the index; with a link to the archive, if
-/// there is one.
+/// Renders the open Change List if it is the only list, otherwise the index; with a link to the
+/// archive, if there is one.
 pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -60,14 +60,14 @@ pub(super) fn entry_point(
     Ok(Rendered { bytes, content_type: XML })
 }
 
-/// One page, closed or open.
+/// Renders one page, closed or open.
 pub(super) fn page(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     number: u64,
     output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
-    // A closed page never changes: nothing is linked from it that may come and go.
+    // A closed page never changes, so it has no links to documents that may be deleted.
     open_or_closed(log, set, number, None, output)
 }
 
@@ -127,7 +127,7 @@ fn render(
     Ok(Rendered { bytes, content_type: XML })
 }
 
-/// Writes changes of a set as entries, in lists and notifications.
+/// Writer of changes as entries of lists and notifications.
 pub(super) struct ChangeWriter<'a> {
     set: &'a PublishedSet,
     resources: String,
@@ -149,9 +149,9 @@ impl<'a> ChangeWriter<'a> {
         let entry = &mut self.entry;
         self.naming.write_uri(&record.key, &mut entry.loc);
         entry.links.clear();
-        // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with
-        // their old Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1
-        // clients read `datetime`.
+        // Clients of version 1.0 use `lastmod` as the time of the change. Any other value would
+        // hide deletions, and renamed files with an old Last-Modified [rs-core-1.0 §12.1]. Clients
+        // of 1.1 read `datetime`.
         entry.datetime = Some(exactly(record.time));
         entry.lastmod = entry.datetime;
         entry.change = Some(match record.kind {

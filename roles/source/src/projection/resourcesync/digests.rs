@@ -1,4 +1,4 @@
-//! The digests of documents that were rendered before.
+//! Cache of the digests of rendered documents.
 
 use crate::projection::resourcesync::dumps::keeper::lock;
 use crate::publish::{PublishError, PublishedSet, Publisher};
@@ -9,13 +9,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-/// The digests of the documents that describe how sets are published, kept while these documents
-/// stay the same.
+/// Digests of Source Descriptions and Capability Lists, cached while these documents are unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Digests {
-    /// By URL: a Source Description stays the same while the process runs.
+    /// Digests by URL; a Source Description does not change while the process runs.
     source_descriptions: Mutex<HashMap<String, String>>,
-    /// Of each set, with the tag of the Capability List.
+    /// Digest for each set, with the entity tag of the Capability List.
     capability_lists: Mutex<HashMap<SetId, (String, String)>>,
 }
 
@@ -51,7 +50,7 @@ impl Digests {
     }
 }
 
-/// The digest of a document as it is now.
+/// Digest of the current document at a path.
 pub(super) fn digest(publisher: &Publisher, path: &str) -> Result<String, PublishError> {
     let mut text = String::with_capacity(64);
     for byte in Sha256::digest(publisher.bytes(path)?) {

@@ -1,7 +1,8 @@
-//! Resource Dumps and Change Dumps: where packages are, and their indexes [rs-core §11.1, §13.1].
+//! Resource Dumps and Change Dumps: lists of packages, and their indexes [rs-core §11.1, §13.1].
 //!
-//! Only complete packages are listed. A Resource Dump lists those of the newest dump; a Change Dump
-//! lists all that are kept, one span after the other, and has no `until`: more will follow.
+//! Only complete packages are listed. A Resource Dump lists the packages of the newest dump. A
+//! Change Dump lists all stored packages, one span after the other, and does not have `until`,
+//! because more packages will follow.
 
 use super::dumps::{Dump, DumpKind, Package};
 use super::values::{XML, exactly, link};
@@ -13,12 +14,12 @@ use std::sync::Arc;
 /// Packages in one document [rs-core §7].
 pub(super) const MAX_PACKAGES: usize = 50_000;
 
-/// The packages that one entry point leads to.
+/// Packages below one entry point.
 pub(super) struct Packages<'a> {
     kind: DumpKind,
     set: &'a PublishedSet,
     all: Vec<&'a Package>,
-    /// Packages in one document.
+    /// Most packages in one document.
     most: usize,
     begin: Timestamp,
     end: Timestamp,
@@ -27,7 +28,7 @@ pub(super) struct Packages<'a> {
 }
 
 impl<'a> Packages<'a> {
-    /// Those of a Resource Dump.
+    /// Packages of a Resource Dump.
     pub(super) fn of_resources(set: &'a PublishedSet, dump: &'a Dump, most: usize) -> Self {
         let all = dump.packages.iter().collect();
         Self {
@@ -41,12 +42,12 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Those of one dump, which never changes: a document to be archived.
+    /// Packages of one dump, which never changes: a document for the archive.
     pub(super) fn of_one(set: &'a PublishedSet, kind: DumpKind, dump: &'a Dump) -> Self {
         Self { kind, ..Self::of_resources(set, dump, usize::MAX) }
     }
 
-    /// Those of the Change Dump, oldest first; `None` when there is none.
+    /// Packages of the Change Dump, oldest first; `None` if there are no packages.
     pub(super) fn of_changes(
         set: &'a PublishedSet,
         dumps: &'a [Arc<Dump>],
@@ -57,7 +58,7 @@ impl<'a> Packages<'a> {
         Some(Self { kind: DumpKind::Changes, set, all, most, begin, end, open: true })
     }
 
-    /// The document itself while one is enough, else the index.
+    /// Renders the document if one is enough, otherwise the index.
     pub(super) fn entry_point(&self) -> Rendered {
         if self.all.len() <= self.most {
             return self.list(&self.all, false, true);
@@ -90,7 +91,7 @@ impl<'a> Packages<'a> {
         Rendered { bytes, content_type: XML }
     }
 
-    /// One document of the index.
+    /// Renders one document of the index.
     pub(super) fn part(&self, number: u64) -> Result<Rendered, PublishError> {
         let mut parts = self.all.chunks(self.most);
         let count = parts.len();

@@ -1,15 +1,18 @@
-//! Framework Notifications: the documents of a set that are new or different since the last one
-//! [rs-framework-notification §2.1, §3].
+//! Framework Notifications: documents of a set that are new or different since the last
+//! notification [rs-framework-notification §2.1, §3].
 //!
-//! - A Resource List follows the log with every change: notifying each would make readers fetch
-//!   everything again and again. Only new ones are notified: of a new set, of a part that was
-//!   split, of a log that was recreated.
-//! - An open Change List that grows is notified now and then; one that is closed, and the new one,
-//!   at once.
-//! - A Resource Dump is always a new one, so it is only ever created. Lists and dumps are never
-//!   notified as deleted.
-//! - Of documents under an index the document is notified, with a link to its index, and never the
-//!   index.
+//! The Resource List changes with every change in the log. If each version were notified, readers
+//! would fetch everything repeatedly, so only new lists are notified: after the first scan of a
+//! set, the split of a part, or a recreated log.
+//!
+//! An open Change List that grew is notified at intervals. When a list is closed, the closed list
+//! and the next one are notified at once.
+//!
+//! A Resource Dump is always notified as created, because each dump is a new one. Lists and dumps
+//! are never notified as deleted.
+//!
+//! A document below an index is notified with a link to the index; the index itself is never
+//! notified.
 
 use super::settings::ResourceSync;
 use super::values::exactly;
@@ -25,33 +28,32 @@ use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-/// The documents of one set that were notified; none at first.
+/// Documents of one set that have been notified; none at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Notified {
-    /// The digest of the Source Description; empty for none.
+    /// Digest of the Source Description; empty if it has not been notified.
     source_description: String,
-    /// The same of the Capability List.
+    /// Digest of the Capability List; empty if it has not been notified.
     capability_list: String,
-    /// When the log began whose lists were notified.
+    /// Time when the log of the notified lists began.
     log: Option<i64>,
-    /// The last change in the Change List.
+    /// Position of the last change in the notified Change List.
     position: u64,
-    /// The number of the open Change List.
+    /// Number of the open Change List.
     open_page: u64,
-    /// The newest Resource List.
+    /// Number of the newest Resource List.
     newest_list: u64,
-    /// When the Resource Dump began.
+    /// Time when the Resource Dump began.
     resource_dump: Option<i64>,
-    /// The end of the Change Dump.
+    /// End of the time that the Change Dump covers.
     change_dump: Option<i64>,
-    /// The newest document in each archive, by its kind.
+    /// Number of the newest document in each archive, by kind.
     archives: BTreeMap<String, u64>,
 }
 
 impl Notified {
-    /// Reads the kept state. Damaged values count as nothing: every document is then notified
-    /// again.
+    /// Parses the stored state. If values are damaged, all documents are notified again.
     fn read(kept: &NotifiedDocuments) -> Self {
         serde_json::from_value(Value::Object(kept.clone())).unwrap_or_default()
     }
@@ -64,7 +66,7 @@ impl Notified {
     }
 }
 
-/// The notification of the documents of a set that are new or different; `None` when none is.
+/// Notification of the new and different documents of a set; `None` if there are none.
 pub(super) fn news(
     projection: &ResourceSync,
     publisher: &Publisher,
@@ -82,8 +84,8 @@ pub(super) fn news(
     Ok(Some(News { notification, after: notified.kept(), grown }))
 }
 
-/// The notification that the Capability List of a set is gone, if the set had been notified; its
-/// lists are not named.
+/// Notification that the Capability List of a set was deleted, if the set was notified before. The
+/// lists of the set are not included.
 pub(super) fn ended_topic(
     publisher: &Publisher,
     slug: &str,
@@ -126,25 +128,25 @@ fn write(urls: &SetUrls, request: &NewsRequest<'_>, entries: &[Entry]) -> Vec<u8
 /// Closed Change Lists that are notified one by one; the index leads to more.
 const MOST_PAGES: u64 = 100;
 
-/// The comparison of a set's documents with those notified.
+/// Comparison of a set's documents with the notified documents.
 struct Comparison<'a> {
     projection: &'a ResourceSync,
     publisher: &'a Publisher,
     set: &'a PublishedSet,
     now: Timestamp,
-    /// Whether the Source Description is new to all topics, not only to this set's.
+    /// Whether the Source Description is new to the topics of all sets.
     first: bool,
     /// Whether an open Change List that grew may be notified.
     growth: bool,
 }
 
-/// The documents that are new or different.
+/// New and different documents for a notification.
 #[derive(Debug, Default)]
 struct Differences {
     entries: Vec<Entry>,
-    /// The state once they are notified.
+    /// State to record after the notification.
     notified: Notified,
-    /// An open Change List that grew is among them.
+    /// Whether an open Change List that grew is included.
     grown: bool,
 }
 
@@ -183,7 +185,7 @@ impl Comparison<'_> {
             .map(|href| Ln { rel: "index".to_owned(), href, ..Ln::default() })
             .into_iter()
             .collect();
-        // A clock that is behind the log's times makes no document older than what is in it.
+        // If the clock is behind the log, a document is still not older than its changes.
         let datetime = Some(exactly(time.min(self.now)));
         Entry {
             loc,
@@ -237,7 +239,7 @@ impl Comparison<'_> {
         if let Some(newest) = shards.iter().max_by_key(|shard| shard.id)
             && (recreated || newest.id.0 > news.notified.newest_list)
         {
-            // Of several new ones one is enough: the index names the others.
+            // One new list is enough, because the index lists the others.
             let change = if recreated && news.notified.log.is_some() {
                 Change::Updated
             } else {
@@ -257,7 +259,7 @@ impl Comparison<'_> {
             news.notified.newest_list = newest.id.0;
         }
         let known = if recreated { 0 } else { news.notified.open_page };
-        // Of a log that is new to the reader only the open Change List is notified.
+        // If the log is new to the reader, only the open Change List is notified.
         let first = if recreated {
             head.open_page
         } else {
@@ -265,7 +267,7 @@ impl Comparison<'_> {
         };
         for page in log.pages(set.id, first, MOST_PAGES as usize + 1)? {
             let change = if page.number > known { Change::Created } else { Change::Updated };
-            // One that was open and still is has only grown.
+            // A list that was open and is still open has only grown.
             news.grown |= page.number == known && page.number == head.open_page;
             news.entries.push(self.change_list(&page, change, head));
         }
@@ -342,8 +344,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// A number that grows with an archive. Dumps are known by their time: old ones leave, so their
-    /// count may stay the same.
+    /// Number that increases with an archive. For dumps it is the time of the last dump, because
+    /// the count does not increase when old dumps are deleted.
     fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
         let dumps = self.set.dumps();
         Ok(match kind {
@@ -364,7 +366,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The number of documents that list so many packages of a dump.
+/// Number of documents for the packages of a dump.
 fn dump_parts(packages: usize) -> u64 {
     packages.div_ceil(dump_list::MAX_PACKAGES).max(1) as u64
 }

@@ -1,25 +1,25 @@
-//! The links of resources and sets as `rs:ln`, the same in all documents [rs-core §14].
+//! Links of resources and sets as `rs:ln`, equal in all documents [rs-core §14].
 
 use crate::links::{PATCH, PublishedLinks, href_of};
 use abreast_core::State;
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Digests, Link, W3cDatetime};
 
-/// The kind of document that states the links: some relations belong in some documents only.
+/// Kind of document with the links; some relations are valid in some documents only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkDocument {
-    /// A list of resources: no patches [rs-core §14.4].
+    /// A list of resources, without patches [rs-core §14.4].
     ResourceList,
-    /// A list of changes.
+    /// A list of changes, with all links.
     ChangeList,
-    /// The manifest of a package of resources: no patches.
+    /// Manifest of a package of resources, without patches.
     ResourceDumpManifest,
-    /// The manifest of a package of changes: a patch must be in the package [rs-core §14.4].
+    /// Manifest of a package of changes; a patch must be in the package [rs-core §14.4].
     ChangeDumpManifest,
 }
 
-/// Appends the links of a state as `rs:ln`, in their order. `resources` is what relative targets
-/// are relative to.
+/// Appends the links of a state as `rs:ln`, in their order. `resources` is the base for relative
+/// targets.
 pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, out: &mut Vec<Ln>) {
     for link in &state.links {
         let packaged =
@@ -33,12 +33,12 @@ pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, o
         }
         let mut ln =
             Ln { rel: link.rel.clone(), href: href_of(resources, &link.target), ..Ln::default() };
-        // The attributes of what they lead to mean nothing for a TimeGate [rs-core §14.6].
+        // Attributes of the target are not defined for a TimeGate [rs-core §14.6].
         if !link.has_rel("timegate") {
             attributes(link, &mut ln);
         }
         if link.has_rel("duplicate") {
-            // Equal to those of the resource, they are left out [rs-core §14.2].
+            // Digests that equal the digests of the resource are left out [rs-core §14.2].
             if ln.digests.agree(&state.digests) == Some(true) {
                 ln.digests = Digests::default();
             }
@@ -55,7 +55,7 @@ pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, o
 }
 
 impl PublishedLinks {
-    /// All of them, or only those of one relation.
+    /// Appends all links, or only links with the relation `only`.
     pub(super) fn to_ln(&self, resources: &str, only: Option<&str>, out: &mut Vec<Ln>) {
         for link in self.0.iter().filter(|link| only.is_none_or(|rel| link.has_rel(rel))) {
             let mut ln = Ln {
@@ -73,7 +73,7 @@ impl PublishedLinks {
 fn attributes(link: &Link, ln: &mut Ln) {
     for (name, value) in &link.params {
         match name.as_str() {
-            // Checked when they were taken in; what cannot be read is left out.
+            // The values were checked before they were stored; unreadable values are left out.
             "hash" => drop(ln.digests.parse_leniently_into(value.as_bytes())),
             "length" => ln.length = value.parse().ok(),
             "modified" => ln.modified = W3cDatetime::parse(value.as_bytes()).ok(),

@@ -1,5 +1,5 @@
-//! Lists that others publish, read as records for an import: Resource Lists, Change Lists and plain
-//! Sitemaps.
+//! Reader for lists of other publishers, as records for an import: Resource Lists, Change Lists and
+//! plain Sitemaps.
 
 use crate::links::LinkRecord;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, ReadError, Reader, Root};
@@ -7,66 +7,66 @@ use abreast_webtypes::Timestamp;
 use std::io::Read;
 use thiserror::Error;
 
-/// A list cannot be imported.
+/// The reason why a list cannot be imported.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// It names lists, not resources.
+    /// The document is an index of lists.
     #[error(
         "an index of lists holds no resources\n  help: import the lists that it names, one by one"
     )]
     Index,
-    /// It cannot be read.
+    /// The document cannot be read or parsed.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// The change that a list states of a resource.
+/// Kind of change in a Change List.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedChange {
-    /// It was created.
+    /// The list reports the resource as created.
     Created,
-    /// It was updated.
+    /// The list reports the resource as updated.
     Updated,
-    /// It was deleted.
+    /// The list reports the resource as deleted.
     Deleted,
 }
 
-/// The state of a resource as a list states it. A deleted one has none.
+/// A resource as a list describes it. A deleted resource has no length and no digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedRecord {
-    /// The line on which the entry begins, counted from 1.
+    /// Line where the entry starts, counted from 1.
     pub line: u64,
-    /// The resource.
+    /// URI of the resource, from `loc`.
     pub uri: String,
-    /// The change, in a list of changes.
+    /// Kind of change, in a list of changes.
     pub change: Option<ListedChange>,
-    /// Last-Modified; in a Change List it may be the time of the change [rs-core §12.1].
+    /// Value of `lastmod`; in a Change List it may be the time of the change [rs-core §12.1].
     pub lastmod: Option<Timestamp>,
-    /// Bytes.
+    /// Length of the resource in bytes.
     pub length: Option<u64>,
-    /// Media type.
+    /// Media type of the resource.
     pub media_type: Option<String>,
-    /// Content coding.
+    /// Content coding of the resource.
     pub encoding: Option<String>,
-    /// Digests, as documents write them.
+    /// Digests in the syntax of the `hash` attribute.
     pub hash: Option<String>,
-    /// Links, among them `via`: the original Source is named along a chain of lists [rs-core
-    /// §14.8].
+    /// Links, including `via`, which identifies the original Source after several republications
+    /// [rs-core §14.8].
     pub links: Vec<LinkRecord>,
 }
 
-/// Reads the records of a list one after the other.
+/// Reader of the records of a list, one at a time.
 pub struct ListReader<R> {
     reader: Reader<R>,
     entry: Entry,
 }
 
 impl<R: Read> ListReader<R> {
-    /// Reads the head of a list.
+    /// Starts reading a list with its head.
     ///
     /// # Errors
-    /// It cannot be read, or is an index.
+    /// The list cannot be read, or is an index.
     pub fn new(input: R) -> Result<Self, ListError> {
         let mut reader = Reader::new(input);
         if reader.head()?.root == Root::SitemapIndex {
@@ -75,10 +75,10 @@ impl<R: Read> ListReader<R> {
         Ok(Self { reader, entry: Entry::default() })
     }
 
-    /// The next record; `None` at the end.
+    /// Reads the next record; `None` at the end of the list.
     ///
     /// # Errors
-    /// The rest cannot be read.
+    /// The rest of the list cannot be read.
     pub fn read(&mut self) -> Result<Option<ListedRecord>, ListError> {
         let there = self.reader.next(&mut self.entry)?;
         Ok(there.then(|| record_of(&self.entry)))

@@ -1,5 +1,5 @@
-//! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its
-//! topics [rs-core §6].
+//! ResourceSync 1.1: documents and packages with their URLs, versions and bytes, and topics
+//! [rs-core §6].
 
 pub mod archive;
 mod archived;
@@ -129,7 +129,7 @@ impl Projection for ResourceSync {
     }
 }
 
-/// A document of a publisher.
+/// A document of a publisher, found for a path.
 struct Resolved<'p> {
     projection: &'p ResourceSync,
     publisher: &'p Publisher,
@@ -194,7 +194,7 @@ impl Resolved<'_> {
         };
         let version = match document {
             SetDocument::CapabilityList => {
-                // Whether changes can be asked for is decided when the process starts.
+                // The support for changes on request is constant while the process runs.
                 let has_dumps = set.has_dumps();
                 Version::changing([has_dumps.resources, has_dumps.changes].map(u64::from))
             }
@@ -225,8 +225,7 @@ impl Resolved<'_> {
                     Version::changing(span.ok_or(PublishError::NotFound)?)
                 }
             },
-            // A dump is made once, and one that was made again for the same time has other
-            // packages.
+            // A dump is made once. A second dump for the same time has other packages.
             SetDocument::ArchivedDump(kind, begin) => {
                 let dumps = self.archives(set, kind)?.dumps();
                 if !dumps.iter().any(|dump| dump.begin == begin) {
@@ -249,8 +248,8 @@ impl Resolved<'_> {
             }
             SetDocument::ChangeList => {
                 let (created, head) = head()?;
-                // With closed pages the entry point is an index, which changes only when a page is
-                // closed.
+                // If there are closed pages, the entry point is an index, which changes only when a
+                // page is closed.
                 let of =
                     if head.open_page == 1 { head.position.0 } else { u64::MAX - head.open_page };
                 Version::changing([created, of])

@@ -1,9 +1,9 @@
 //! Topics, and the Change Notifications of a set [rs-change-notification §3, §4]
 //! [rs-framework-notification §3, §4].
 //!
-//! A Change Notification is a range of the log: the same entries as in the Change List. Its `from`
-//! is `until` of the one before, so a reader that sees a gap knows that something was missed, and
-//! finds it in the Change List.
+//! A Change Notification is a range of the log, with the same entries as in the Change List. Its
+//! `from` equals `until` of the previous notification. A reader that finds a gap reads the missing
+//! changes in the Change List.
 
 use super::change_list::ChangeWriter;
 use super::dumps::time_of;
@@ -16,20 +16,20 @@ use abreast_webtypes::{Link, Timestamp, write_link};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A kind of notifications: each is a topic of its own in every set.
+/// Kind of notifications; each kind has one topic in every set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Channel {
     /// Changes of resources [rs-change-notification §2].
     Change,
-    /// Changes of the documents that describe them [rs-framework-notification §2].
+    /// Changes of the documents about a set [rs-framework-notification §2].
     Framework,
 }
 
 impl Channel {
-    /// Both.
+    /// All channels: changes and framework.
     pub const ALL: [Self; 2] = [Self::Change, Self::Framework];
 
-    /// Its name in URLs.
+    /// Name of the channel in URLs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Change => "change",
@@ -37,7 +37,7 @@ impl Channel {
         }
     }
 
-    /// The capability of its notifications.
+    /// Capability in the documents of the channel.
     pub const fn capability(self) -> Capability {
         match self {
             Self::Change => Capability::ChangeNotification,
@@ -55,19 +55,19 @@ impl Notifications {
         }
     }
 
-    /// The channels there are.
+    /// Channels that are enabled for the set.
     pub fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
         Channel::ALL.into_iter().filter(|channel| self.has(*channel))
     }
 }
 
-/// The topics of all sets.
+/// Topics of all sets.
 pub(super) fn topics(publisher: &Publisher) -> Vec<Topic> {
     let all = |set| Channel::ALL.into_iter().filter_map(move |channel| topic(set, channel));
     publisher.sets().iter().flat_map(all).collect()
 }
 
-/// The topic of a channel of a set, if notifications are published there.
+/// Topic of a channel of a set, if the channel is enabled.
 pub(super) fn topic(set: &Arc<PublishedSet>, channel: Channel) -> Option<Topic> {
     set.notifications.as_ref().filter(|notifications| notifications.has(channel))?;
     let mut links = String::new();
@@ -86,16 +86,17 @@ pub(super) fn topic(set: &Arc<PublishedSet>, channel: Channel) -> Option<Topic> 
     })
 }
 
-/// Whether a path is that of a channel of a set, whether the set is published or not.
+/// Whether a path has the form of a channel's topic; the set need not be published.
 pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
     let slug = path.strip_suffix(channel.name()).and_then(|rest| rest.strip_suffix("/notify/"));
     slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
 }
 
-/// The Change Notification of a range of a set's log. Reads the store; the same range is the same
-/// bytes.
+/// Change Notification of a range of a set's log. Reads the store. The same range always has the
+/// same bytes.
 ///
-/// Of a range that began before the log was recreated, only the changes since are named: `from` is
+/// If the range began before the log was recreated, only later changes are included: `from` is
+/// later than `until` of the previous notification, which leads readers to the Change List.
 /// later than `until` of the one before, and that leads readers to the Change List.
 ///
 /// # Errors
@@ -115,7 +116,7 @@ pub(super) fn of_changes(
             if record.position > last {
                 return ControlFlow::Break(());
             }
-            // `from` is the beginning of the log: earlier changes are outside the interval.
+            // `from` is the beginning of the log, so that earlier changes are outside the interval.
             if record.time > created && until.is_some_and(|until| until <= created) {
                 entries.clear();
             }
@@ -125,9 +126,9 @@ pub(super) fn of_changes(
         })?;
     }
     let (from, until) = match until {
-        // Notified before the log was recreated: these changes are no longer in it.
+        // The changes were notified before the log was recreated, and are not in the log.
         Some(until) if until <= created => (before.min(until), until),
-        // The changes between are unknown since it was recreated: a gap shows that.
+        // The changes in between are unknown since the log was recreated; readers detect a gap.
         Some(until) => (before.max(created), until),
         None => (created, created),
     };

@@ -1,4 +1,4 @@
-//! The path of each document: from a path to the document, and back.
+//! Paths of documents, parsed and written.
 
 use super::{ArchiveKind, SetUrls};
 use crate::projection::plain_number as number;
@@ -6,52 +6,52 @@ use crate::projection::resourcesync::archive::Part;
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
 
-/// One document of ResourceSync; `S` is how its set is named.
+/// One document of ResourceSync; `S` is a reference to its set, or the set's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DocumentPath<S> {
-    /// `/.well-known/resourcesync`
+    /// `/.well-known/resourcesync`: the Source Description or its index
     SourceDescription,
     /// `/sourcedescription/{number}.xml`: one of several Source Descriptions
     SourceDescriptionPart(u64),
-    /// `/{set}/…`
+    /// `/{set}/…`: a document of a set
     OfSet(S, SetDocument),
 }
 
-/// One document of a set; each has one path below that of its set.
+/// One document of a set, with one path below the path of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetDocument {
-    /// `capabilitylist.xml`
+    /// `capabilitylist.xml`, with links to the documents of the set
     CapabilityList,
     /// `resourcelist.xml`: the Resource List, or its index when there are several
     ResourceList,
-    /// `resourcelist/{id}.xml`
+    /// `resourcelist/{id}.xml`: one of several Resource Lists
     ResourceListShard(ShardId),
     /// `changelist.xml`: the Change List, or its index when there are several
     ChangeList,
-    /// `changelist/{number}.xml`
+    /// `changelist/{number}.xml`: one of several Change Lists
     ChangeListPage(u64),
     /// `resourcedump.xml`: the Resource Dump, or its index when one document is not enough
     ResourceDump,
-    /// `resourcedump/{number}.xml`
+    /// `resourcedump/{number}.xml`: one of several Resource Dumps
     ResourceDumpPart(u64),
     /// `changedump.xml`: the Change Dump, or its index when one document is not enough
     ChangeDump,
-    /// `changedump/{number}.xml`
+    /// `changedump/{number}.xml`: one of several Change Dumps
     ChangeDumpPart(u64),
-    /// `resourcelist-archive.xml`, or the same of another kind: an archive, or an index of several
+    /// `resourcelist-archive.xml`, and similar for other kinds: an archive, or an index of several
     Archive(ArchiveKind),
-    /// `resourcelist-archive/{number}.xml`, or the same of another kind: one of several archives
+    /// `resourcelist-archive/{number}.xml`, and similar for other kinds: one of several archives
     ArchivePart(ArchiveKind, u64),
-    /// `archived/resourcelist/{number}.xml`: a copy of a Resource List, or of its index
+    /// `archived/resourcelist/{number}.xml`: a copy of a Resource List, or the index of a copy
     ArchivedResourceList(u64),
-    /// `archived/resourcelist/{shard}-{version}-{number}.xml`: a list of such an index
+    /// `archived/resourcelist/{shard}-{version}-{number}.xml`: a list in the index of a copy
     ArchivedResourceListPart(ShardId, Position, u64),
-    /// `archived/resourcedump/{begin}.xml` or the same of a Change Dump: the content of one dump
+    /// `archived/resourcedump/{begin}.xml`, and similar for Change Dumps: packages of one dump
     ArchivedDump(ArchiveKind, Timestamp),
 }
 
 impl<S> DocumentPath<S> {
-    /// The document at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         if path == ".well-known/resourcesync" {
             return Some(Self::SourceDescription);
@@ -66,7 +66,7 @@ impl<S> DocumentPath<S> {
 }
 
 impl SetDocument {
-    /// The document at a path below that of its set.
+    /// Parses a path below the path of the set.
     fn parse(path: &str) -> Option<Self> {
         let stem = path.strip_suffix(".xml")?;
         let whole = match stem {
@@ -102,7 +102,7 @@ impl SetDocument {
         })
     }
 
-    /// Its URL in a set.
+    /// URL of the document in a set.
     pub(super) fn url(self, set: &SetUrls) -> String {
         match self {
             Self::CapabilityList => set.capability_list(),
@@ -130,7 +130,7 @@ fn archive_named(name: &str) -> Option<ArchiveKind> {
     ArchiveKind::ALL.into_iter().find(|kind| kind.name() == name)
 }
 
-/// Microseconds since 1970.
+/// Converts microseconds since 1970 to a time.
 fn time(micros: u64) -> Option<Timestamp> {
     micros.try_into().ok().map(Timestamp::from_micros)
 }

@@ -1,10 +1,10 @@
-//! Resource Lists: everything in a set, and their index [rs-core §10].
+//! Resource Lists: all resources of a set, and the index of the lists [rs-core §10].
 //!
-//! A list is made of one shard, and its bytes depend on that shard's rows only. `at` of a list is
-//! the time of the last change in its range: every change up to then is in it, and no later one of
-//! its range exists. `at` of the index is the time of the last change of the set: each list read
-//! after the index includes all changes up to then, so replaying the Change List from that `at`
-//! gives exactly the Source.
+//! A list has the resources of one shard, and its bytes depend only on the rows of this shard. `at`
+//! of a list is the time of the last change in its range: the list includes all changes until then,
+//! and there are no later ones in its range. `at` of the index is the time of the last change of
+//! the set. Lists that a client reads after the index include all changes until then. A client that
+//! applies the Change List from that `at` has exactly the state of the Source.
 
 use super::links::{LinkDocument, state_links};
 use super::values::{XML, exactly, link};
@@ -19,19 +19,19 @@ use std::ops::ControlFlow;
 
 /// The most entries of a list; a shard that grew beyond is no longer published [rs-core §7].
 const MAX_ENTRIES: u64 = 50_000;
-// A shard is split before it is more than a list can hold: 50,000 entries and 50 MB.
+// A shard is split before it exceeds the limits of a list: 50,000 entries and 50 MB.
 const _: () =
     assert!(ShardRule::DEFAULT.resources < MAX_ENTRIES && ShardRule::DEFAULT.bytes < 50_000_000);
 
-/// The Resource List itself while one is enough, else the index; with a link to older ones, if
-/// there are.
+/// Renders the Resource List if one is enough, otherwise the index; with a link to the archive, if
+/// there is one.
 pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     archive: Option<Ln>,
     output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
-    // The head is read before the shards: they include at least what it saw.
+    // The head is read before the shards, so that the shards include at least its changes.
     let head = log.head(set.id)?;
     let shards = log.shards(set.id)?;
     if let [only] = shards.as_slice() {
@@ -42,7 +42,7 @@ pub(super) fn entry_point(
     Ok(index(set, head.time, None, archive, shards))
 }
 
-/// An index of lists: their addresses and times.
+/// Renders an index of lists with their URLs and times.
 pub(super) fn index(
     set: &PublishedSet,
     at: Timestamp,
@@ -73,7 +73,7 @@ pub(super) fn index(
     Rendered { bytes, content_type: XML }
 }
 
-/// A list to be kept permanently: it has no link to a document that may be dropped.
+/// Renders a list for the archive, without links to documents that may be deleted.
 pub(super) fn kept(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -82,7 +82,7 @@ pub(super) fn kept(
     list(log, set, shard, None, &mut Whole)
 }
 
-/// One list of the index, live or retired.
+/// Renders one list of the index, current or replaced.
 pub(super) fn shard(
     log: &dyn ChangeLog,
     set: &PublishedSet,

@@ -1,4 +1,4 @@
-//! The archive and the dumps of a set.
+//! Archive and dumps of a set.
 
 use super::archive::Archive;
 use super::archives::ArchiveKind;
@@ -10,17 +10,17 @@ use abreast_resourcesync::v1_1::Ln;
 use std::sync::Arc;
 
 impl PublishedSet {
-    /// Its archive, if old lists are kept.
+    /// Archive of the set, if earlier lists are archived.
     pub fn archive(&self) -> Option<&Arc<Archive>> {
         self.part()
     }
 
-    /// Its dumps, if any are made.
+    /// Dumps of the set, if dumps are enabled.
     pub fn dumps(&self) -> Option<&Arc<SetDumps>> {
         self.part()
     }
 
-    /// The kinds of archives that the set has.
+    /// Kinds of archives that the set has.
     pub(crate) fn archive_kinds(&self) -> Vec<ArchiveKind> {
         let has_dumps = self.has_dumps();
         let there = |kind: &ArchiveKind| match kind {
@@ -32,13 +32,13 @@ impl PublishedSet {
         kinds.filter(there).collect()
     }
 
-    /// `rs:ln rel="archives"` of a list's entry point.
+    /// Link `rs:ln rel="archives"` for the entry point of a list.
     pub(super) fn archive_link(&self, kind: ArchiveKind) -> Option<Ln> {
         self.archive()?;
         Some(link("archives", &self.urls.archive(kind)))
     }
 
-    /// The dumps of the set that exist.
+    /// Kinds of dumps of the set that exist now.
     pub(crate) fn has_dumps(&self) -> HasDumps {
         let Some(dumps) = self.dumps() else { return HasDumps::default() };
         HasDumps {
@@ -48,7 +48,7 @@ impl PublishedSet {
         }
     }
 
-    /// The newest Resource Dump; asking for it may make a newer one.
+    /// Newest Resource Dump. The call also requests a newer dump, if one is due.
     pub(super) fn resource_dump(&self) -> Result<Arc<dumps::Dump>, PublishError> {
         let dumps = self.dumps().ok_or(PublishError::NotFound)?;
         dumps.ask();

@@ -1,11 +1,11 @@
-//! The projection of ResourceSync 1.1 with its settings.
+//! Projection of ResourceSync 1.1 with its settings.
 
 use super::archives::{ArchiveKind, Archives, MAX_ENTRIES};
 use super::digests;
 use super::source_description::MAX_SETS;
 use crate::publish::{PublishError, PublishedSet, Publisher};
 
-/// The projection of ResourceSync 1.1, and the settings of its documents.
+/// Projection of ResourceSync 1.1, and the settings of its documents.
 #[derive(Debug)]
 pub struct ResourceSync {
     pub(super) sets_per_description: usize,
@@ -13,10 +13,10 @@ pub struct ResourceSync {
     pub(super) digests: digests::Digests,
 }
 
-/// The Source Description that names a set.
+/// Source Description that lists a set.
 pub(super) struct OfSet {
     pub(super) url: String,
-    /// Its index, if it is under one.
+    /// URL of the index, if the Source Description is a part of one.
     pub(super) index: Option<String>,
 }
 
@@ -31,19 +31,19 @@ impl Default for ResourceSync {
 }
 
 impl ResourceSync {
-    /// With an index of archives from this many entries on, at most 50,000 in each.
+    /// Sets the number of entries per archive document, at most 50,000. More entries need an index.
     #[must_use]
     pub fn with_entries_per_archive(self, entries: u64) -> Self {
         Self { entries_per_archive: entries.clamp(1, MAX_ENTRIES), ..self }
     }
 
-    /// With an index of Source Descriptions from this many sets on, at most 50,000 in each.
+    /// Sets the number of sets per Source Description, at most 50,000. More sets need an index.
     #[must_use]
     pub fn with_sets_per_description(self, sets: usize) -> Self {
         Self { sets_per_description: sets.clamp(1, MAX_SETS), ..self }
     }
 
-    /// The Source Description that names a set.
+    /// Source Description that lists a set.
     pub(super) fn description_of(&self, publisher: &Publisher, set: &PublishedSet) -> OfSet {
         let (most, all) = (self.sets_per_description, publisher.sets().len());
         let urls = publisher.urls();
@@ -59,18 +59,18 @@ impl ResourceSync {
         }
     }
 
-    /// The number of Source Descriptions in the index; 0 when one document is enough.
+    /// Number of Source Descriptions in the index; 0 if one document is enough.
     pub(super) fn description_parts(&self, publisher: &Publisher) -> u64 {
         let (most, all) = (self.sets_per_description, publisher.sets().len());
         if all <= most { 0 } else { all.div_ceil(most) as u64 }
     }
 
-    /// About how long a Source Description is.
+    /// Approximate length of a Source Description in bytes.
     pub(super) fn description_length(&self, publisher: &Publisher) -> u64 {
         publisher.sets().len().min(self.sets_per_description) as u64 * 300
     }
 
-    /// The archive of one kind of a set.
+    /// Archive of one kind for a set.
     pub(super) fn archives<'a>(
         &self,
         publisher: &'a Publisher,

@@ -1,4 +1,4 @@
-//! The documents of a static site, in the order in which they are written.
+//! Documents of a static site, in the order in which they are written.
 
 use super::PublishedSet;
 use super::paths::SetDocument;
@@ -6,8 +6,8 @@ use super::settings::ResourceSync;
 use crate::publish::publisher::Publisher;
 use crate::publish::{PublishError, SiteDocument, SiteStage};
 
-/// All documents; none names one that comes after it, but for the Capability List that each leads
-/// up to.
+/// All documents of the sets. A document only has links to documents before it, except the link
+/// `up` to the Capability List.
 pub(super) fn documents(
     projection: &ResourceSync,
     publisher: &Publisher,
@@ -64,7 +64,8 @@ pub(super) fn documents(
                 add(&mut archives, set, SetDocument::Archive(kind), EntryPoint, false);
             }
         }
-        // Changes before resources: a reader of the old Resource List finds the changes since.
+        // Change Lists are before Resource Lists, so that readers of the old Resource List find
+        // later changes.
         add(&mut entries, set, SetDocument::ChangeList, EntryPoint, false);
         add(&mut entries, set, SetDocument::ResourceList, EntryPoint, false);
         add(&mut capabilities, set, SetDocument::CapabilityList, Discovery, false);

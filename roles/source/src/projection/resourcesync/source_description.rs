@@ -1,7 +1,7 @@
-//! The Source Description: the sets of the Source [rs-core §8].
+//! Source Description: the sets of the Source [rs-core §8].
 //!
-//! One document, until there are more sets than a Sitemap may hold: then its address answers with
-//! an index of several.
+//! The Source Description is one document. If the number of sets exceeds the limit of a Sitemap,
+//! its URL has an index of several documents.
 
 use super::values::{XML, link};
 use super::{PublishError, PublishedSet, Rendered, SourceUrls};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
 pub(crate) const MAX_SETS: usize = 50_000;
 
-/// The Source Description, or its index when the sets are more than `most`.
+/// Renders the Source Description, or its index if there are more than `most` sets.
 pub(super) fn entry_point(urls: &SourceUrls, sets: &[Arc<PublishedSet>], most: usize) -> Rendered {
     if sets.len() <= most {
         return description(urls, sets, Vec::new());
@@ -39,7 +39,7 @@ pub(super) fn entry_point(urls: &SourceUrls, sets: &[Arc<PublishedSet>], most: u
     Rendered { bytes, content_type: XML }
 }
 
-/// One Source Description of the index; the first is 1.
+/// Renders one Source Description of the index, counted from 1.
 pub(super) fn part(
     urls: &SourceUrls,
     sets: &[Arc<PublishedSet>],
@@ -74,7 +74,7 @@ fn description(urls: &SourceUrls, sets: &[Arc<PublishedSet>], mut links: Vec<Ln>
     Rendered { bytes, content_type: XML }
 }
 
-/// `rs:ln rel="describedby"` to a page for people.
+/// Link `rs:ln rel="describedby"` to a page for people.
 pub(super) fn described_by(page: &str) -> Ln {
     let media_type = HTML.split(';').next().map(str::to_owned);
     Ln { media_type, ..link("describedby", page) }

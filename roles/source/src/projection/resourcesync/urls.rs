@@ -1,4 +1,4 @@
-//! The URLs of documents, built from the configured public base only, never from a request.
+//! URLs of documents, built only from the configured public base, never from a request.
 
 use super::archive::Part;
 use super::{ArchiveKind, Channel};
@@ -7,59 +7,59 @@ use abreast_core::ShardId;
 use abreast_webtypes::Timestamp;
 
 impl SourceUrls {
-    /// The Source Description.
+    /// URL of the Source Description or its index.
     pub fn source_description(&self) -> String {
         format!("{}.well-known/resourcesync", self.base())
     }
 
-    /// One of several Source Descriptions, counted from 1.
+    /// URL of one of several Source Descriptions, counted from 1.
     pub fn source_description_part(&self, number: u64) -> String {
         format!("{}sourcedescription/{number}.xml", self.base())
     }
 }
 
 impl SetUrls {
-    /// The Capability List.
+    /// URL of the Capability List of the set.
     pub fn capability_list(&self) -> String {
         format!("{}capabilitylist.xml", self.base())
     }
 
-    /// The Resource List or its index.
+    /// URL of the Resource List or its index.
     pub fn resource_list(&self) -> String {
         format!("{}resourcelist.xml", self.base())
     }
 
-    /// One list of the index.
+    /// URL of one list in the index of Resource Lists.
     pub fn resource_list_shard(&self, id: ShardId) -> String {
         format!("{}resourcelist/{}.xml", self.base(), id.0)
     }
 
-    /// The Change List or its index.
+    /// URL of the Change List or its index.
     pub fn change_list(&self) -> String {
         format!("{}changelist.xml", self.base())
     }
 
-    /// One page of the index.
+    /// URL of one page in the index of Change Lists.
     pub fn change_list_page(&self, number: u64) -> String {
         format!("{}changelist/{number}.xml", self.base())
     }
 
-    /// An archive, or its index.
+    /// URL of an archive or its index.
     pub fn archive(&self, kind: ArchiveKind) -> String {
         format!("{}{}.xml", self.base(), kind.name())
     }
 
-    /// One of several archives.
+    /// URL of one of several archives of a kind.
     pub fn archive_part(&self, kind: ArchiveKind, number: u64) -> String {
         format!("{}{}/{number}.xml", self.base(), kind.name())
     }
 
-    /// A copy of the Resource List, or of its index.
+    /// URL of a copy of the Resource List, or of the index of a copy.
     pub fn archived_resource_list(&self, number: u64) -> String {
         format!("{}archived/resourcelist/{number}.xml", self.base())
     }
 
-    /// A list of such an index.
+    /// URL of a list in the index of a copy.
     pub fn archived_resource_list_part(&self, part: &Part) -> String {
         format!(
             "{}archived/resourcelist/{}-{}-{}.xml",
@@ -70,48 +70,48 @@ impl SetUrls {
         )
     }
 
-    /// A dump that an archive leads to, by the time it begins with.
+    /// URL of a dump in an archive, by the time when the dump began.
     pub fn archived_dump(&self, kind: ArchiveKind, begin: Timestamp) -> String {
         let name = if kind == ArchiveKind::ChangeDumps { "changedump" } else { "resourcedump" };
         format!("{}archived/{name}/{}.xml", self.base(), begin.as_micros())
     }
 
-    /// The Resource Dump or its index.
+    /// URL of the Resource Dump or its index.
     pub fn resource_dump(&self) -> String {
         format!("{}resourcedump.xml", self.base())
     }
 
-    /// One Resource Dump of the index.
+    /// URL of one Resource Dump in the index.
     pub fn resource_dump_part(&self, number: u64) -> String {
         format!("{}resourcedump/{number}.xml", self.base())
     }
 
-    /// The Change Dump or its index.
+    /// URL of the Change Dump or its index.
     pub fn change_dump(&self) -> String {
         format!("{}changedump.xml", self.base())
     }
 
-    /// One Change Dump of the index.
+    /// URL of one Change Dump in the index.
     pub fn change_dump_part(&self, number: u64) -> String {
         format!("{}changedump/{number}.xml", self.base())
     }
 
-    /// A package of a dump, by its name without `.zip`.
+    /// URL of a package of a dump, by the name of the package without `.zip`.
     pub fn package(&self, stem: &str) -> String {
         format!("{}dump/{stem}.zip", self.base())
     }
 
-    /// The copy of a package's manifest.
+    /// URL of the copy of a package's manifest.
     pub fn package_manifest(&self, stem: &str) -> String {
         format!("{}dump/{stem}.xml", self.base())
     }
 
-    /// The address of one package with the last change of each resource since a time.
+    /// URL of one package with the last change of each resource since a time.
     pub fn changes_since(&self) -> String {
         format!("{}changedump/since?changes=last", self.base())
     }
 
-    /// The topic of a channel: it is subscribed to at this URL, which answers with its last
+    /// URL of a channel's topic, for subscriptions; a request is answered with the last
     /// notification.
     pub fn topic(&self, channel: Channel) -> String {
         format!("{}notify/{}", self.base(), channel.name())

@@ -1,12 +1,12 @@
-//! The links from an entry of a list to the versions of its resource [rs-core §14.6].
+//! Links from an entry of a list to the versions of its resource [rs-core §14.6].
 
 use crate::versions::{LINK_FORMAT, VersionUrls};
 use abreast_core::{Position, State};
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 
-/// Appends them: the version itself, if the time since when it was there is known, its TimeGate and
-/// its TimeMap.
+/// Appends the links to the TimeGate and the TimeMap, and to the version itself if the time of the
+/// version is known.
 pub(super) fn version_links(
     urls: &VersionUrls,
     key: &str,

@@ -1,4 +1,4 @@
-//! The paths of documents of ResourceSync 0.1, and the addresses made of them.
+//! Paths of documents of ResourceSync 0.1, and URLs with them.
 //!
 //! | path below that of a set | |
 //! |---|---|
@@ -22,25 +22,25 @@ pub(super) const SUBSCRIBE: &str = "v0.1/subscribe";
 /// Most parts of a shard.
 pub(super) const MAX_PARTS: u64 = 64;
 
-/// Some of the resources of a shard: those whose keys have this remainder. So a resource is in the
-/// same part however many others come and go.
+/// Some of the resources of a shard, selected by a remainder of the key. A resource remains in its
+/// part when other resources are added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// A power of two, at most [`MAX_PARTS`].
+    /// Number of parts: a power of two, at most [`MAX_PARTS`].
     pub(super) of: u64,
-    /// From 1.
+    /// Number of this part, counted from 1.
     pub(super) number: u64,
 }
 
 impl Part {
     pub(super) const WHOLE: Self = Self { of: 1, number: 1 };
 
-    /// Whether the resource with this key is in it.
+    /// Whether the part has the resource with this key.
     pub(super) fn has(self, key: &str) -> bool {
         self.of == 1 || Self::bucket(key) % self.of == self.number - 1
     }
 
-    /// A number below [`MAX_PARTS`] that a key always has.
+    /// Constant number of a key, below [`MAX_PARTS`].
     pub(super) fn bucket(key: &str) -> u64 {
         u64::from(blake3::hash(key.as_bytes()).as_bytes()[0]) % MAX_PARTS
     }
@@ -50,11 +50,11 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChangeSetNumber {
     pub(super) page: u64,
-    /// From 1.
+    /// Number of the part, counted from 1.
     pub(super) part: u64,
 }
 
-/// A document of a set.
+/// A document of a set, by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetDocument {
     Sitemap,
@@ -64,7 +64,8 @@ pub(super) enum SetDocument {
 }
 
 impl SetDocument {
-    /// The document at a path below the public base, and its set; `find` finds a set by its name.
+    /// Parses a path below the public base into set and document; `find` returns the set with a
+    /// name.
     pub(super) fn parse<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<(S, Self)> {
         let (slug, rest) = path.split_once('/')?;
         let stem = rest.strip_prefix("v0.1/")?.strip_suffix(".xml")?;
@@ -80,7 +81,7 @@ impl SetDocument {
         Some((find(slug)?, document))
     }
 
-    /// Its address in a set.
+    /// URL of the document in a set.
     pub(super) fn url(self, set: &SetUrls) -> String {
         let base = set.base();
         match self {
@@ -102,12 +103,12 @@ impl SetDocument {
     }
 }
 
-/// The address of the topic of pushed change sets.
+/// URL of the topic for pushed change sets.
 pub(super) fn topic(set: &SetUrls) -> String {
     format!("{}{TOPIC}", set.base())
 }
 
-/// The address at which callbacks subscribe to the topic.
+/// URL at which callbacks subscribe to the topic.
 pub(super) fn subscribe(set: &SetUrls) -> String {
     format!("{}{SUBSCRIBE}", set.base())
 }

@@ -5,12 +5,12 @@ use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 
 pub(super) const XML: &str = "application/xml";
 
-/// An instant as documents state it.
+/// Time in the precision that documents use.
 pub(super) fn exactly(instant: Timestamp) -> W3cDatetime {
     W3cDatetime { instant, precision: Precision::Fraction }
 }
 
-/// What a Sitemap or a manifest may have.
+/// Limits of a Sitemap or a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) bytes: usize,
@@ -18,10 +18,10 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// None: of a document that is as long as it is.
+    /// Unlimited, for documents of any length.
     pub(crate) const NONE: Self = Self { bytes: usize::MAX, entries: u64::MAX };
 
-    /// Whether so many bytes of entries and so many entries are within them, and one more is too.
+    /// Whether one more entry fits after this number of bytes and entries.
     pub(crate) const fn have_room(&self, bytes: usize, entries: u64) -> bool {
         bytes <= self.bytes && entries < self.entries
     }

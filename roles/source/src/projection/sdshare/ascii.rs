@@ -1,4 +1,4 @@
-//! N-Triples in ASCII.
+//! N-Triples with ASCII characters only.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-/// The bytes of lines of N-Triples, in ASCII: what SDShare calls `text/plain` has no other
-/// characters.
+/// Escapes lines of N-Triples to ASCII, because `text/plain` in SDShare has no other characters.
 pub(super) fn to_ascii(lines: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     if lines.is_ascii() {
         return Ok(Cow::Borrowed(lines));
@@ -28,14 +27,14 @@ pub(super) fn to_ascii(lines: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(out.into_bytes()))
 }
 
-/// Writes whole lines in ASCII, and counts the bytes.
+/// Writer that escapes whole lines to ASCII, and counts the bytes.
 pub(super) struct Ascii<W> {
     out: W,
     written: Rc<Cell<u64>>,
 }
 
 impl<W: Write> Ascii<W> {
-    /// Adds the bytes to `written`, which others read meanwhile.
+    /// Writer that adds the number of bytes to `written`; the caller reads this counter meanwhile.
     pub(super) fn new(out: W, written: Rc<Cell<u64>>) -> Self {
         Self { out, written }
     }

@@ -1,5 +1,5 @@
-//! The check of complete snapshots for damage. Reads their folders only; a server may have them
-//! open.
+//! Check of complete snapshots for damage. It only reads the folders, so that a server may have
+//! them open.
 
 use super::snapshot_name::SnapshotName;
 use super::snapshots::{self};
@@ -8,8 +8,8 @@ use abreast_core::{Finding, Severity};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Checks the snapshots of every set in the folder; with `read_data` their digests too. Returns how
-/// many there are.
+/// Checks the snapshots of every set in the folder, with `read_data` also their digests. Returns
+/// the number of snapshots.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -30,7 +30,7 @@ pub fn check_snapshots(
     Ok(count)
 }
 
-/// Removes snapshots that are damaged; returns those that were, or would be, removed.
+/// Removes damaged snapshots, unless `dry_run` is set. Returns the paths of damaged snapshots.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -52,7 +52,7 @@ pub fn remove_damaged_snapshots(
     Ok(removed)
 }
 
-/// Visits the folder and the name of each snapshot that has a record.
+/// Visits the folder and the name of each snapshot with a record.
 fn each_record(
     folder: &Path,
     visit: &mut dyn FnMut(&Path, SnapshotName) -> io::Result<()>,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Media type of the packages of a Resource Dump.
 const ZIP: &str = "application/zip";
 
-/// A feed of few entries.
+/// A feed with few entries: overview, collection, snapshots or chunks.
 pub(super) struct SmallFeed<'p> {
     pub(super) publisher: &'p Publisher,
     pub(super) path: FeedPath<&'p Arc<PublishedSet>>,
@@ -142,11 +142,12 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
     )
 }
 
-/// The snapshots that are complete, the newest first.
+/// Feed of the complete snapshots, the newest first.
 ///
-/// Those of entities are files of all descriptions; while none is complete, the one that is made
-/// is listed, and its files are answered 202. Those of files are Resource Dumps of one package.
-/// The time of each is that of the last change which it includes.
+/// Snapshots of entities are files with all descriptions. If no snapshot is complete, the feed
+/// lists the unfinished snapshot, and requests for its files are answered with 202. Snapshots of
+/// files are Resource Dumps with one package. The time of a snapshot is the time of the last
+/// included change.
 fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
     let url = snapshots(set);
     let feed = Feed {
@@ -185,7 +186,7 @@ fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
     written(&feed, entries)
 }
 
-/// The chunks of a snapshot [sdshare §Chunked Snapshot Feed].
+/// Feed of the chunks of a snapshot [sdshare §Chunked Snapshot Feed].
 fn chunks_feed(set: &PublishedSet, snapshot: &Snapshot) -> Rendered {
     let (url, time) = (chunks(set, snapshot.name), snapshot.name.time());
     let feed = Feed {
@@ -213,15 +214,15 @@ fn file(relation: Relation, stem: &str, form: Form) -> Link {
     Link::new(relation, format!("{stem}.{}", form.name())).with_type(form.media_type())
 }
 
-/// A snapshot that is listed.
+/// An entry of a snapshots feed.
 enum Listed {
     Package(Arc<Dump>),
-    /// `None` while it is made.
+    /// Snapshot of entities; `None` if it is not complete.
     Descriptions(SnapshotName, Option<Arc<Snapshot>>),
 }
 
 impl Listed {
-    /// A number that differs when its entry does.
+    /// Number that changes when the entry changes.
     fn version(&self) -> u64 {
         let kind = match self {
             Self::Descriptions(_, None) => 1,
@@ -231,7 +232,7 @@ impl Listed {
         (self.time().as_micros() as u64) << 2 | kind
     }
 
-    /// The time of the last change that it includes.
+    /// Time of the last included change.
     fn time(&self) -> Timestamp {
         match self {
             Self::Package(dump) => dump.begin,
@@ -240,21 +241,21 @@ impl Listed {
     }
 }
 
-/// The snapshots to list, the newest first.
+/// Snapshots of a set, the newest first.
 fn listed(set: &PublishedSet) -> Vec<Listed> {
     if let Some(snapshots) = set.snapshots() {
         let all = snapshots.listed().into_iter();
         return all.map(|(name, snapshot)| Listed::Descriptions(name, snapshot)).collect();
     }
-    // Those of entities hold each description in a file of its own.
+    // Resource Dumps of entities have one file for each description.
     let dumps = set.dumps().filter(|_| !set.urls.naming().names_entities());
     let all = dumps.map(|dumps| dumps.resources()).unwrap_or_default();
     let one = all.into_iter().rev().filter(|dump| dump.packages.len() == 1);
     one.map(Listed::Package).collect()
 }
 
-/// The newest snapshot of descriptions that is complete: the time of the last change which it
-/// includes, and its files with their media types.
+/// Newest complete snapshot of descriptions: the time of the last included change, and URLs of its
+/// files with their media types.
 pub(in crate::projection) fn newest_snapshot(
     set: &PublishedSet,
 ) -> Option<(Timestamp, Vec<(String, &'static str)>)> {
@@ -262,7 +263,7 @@ pub(in crate::projection) fn newest_snapshot(
     let (name, found) = all.find_map(|(name, found)| Some((name, found?)))?;
     let forms = Form::ALL.into_iter().filter(|form| match form {
         Form::RdfXml => found.has_rdf_xml,
-        // The same bytes as N-Triples, mostly.
+        // This form mostly has the same bytes as N-Triples.
         Form::PlainText => false,
         Form::NTriples | Form::Turtle => true,
     });
@@ -275,7 +276,7 @@ fn newest_time(set: &PublishedSet) -> Timestamp {
     listed(set).first().map(Listed::time).unwrap_or_default()
 }
 
-/// A snapshot that is complete.
+/// Finds a complete snapshot by name.
 fn complete(set: &PublishedSet, name: SnapshotName) -> Result<Arc<Snapshot>, PublishError> {
     let snapshots = set.snapshots().ok_or(PublishError::NotFound)?;
     match snapshots.find(name) {

@@ -1,23 +1,23 @@
-//! The forms of linked representations.
+//! Forms of linked representations.
 
 use abreast_rdf::{Syntax, WriteError, WriteOptions};
 
-/// A form in which descriptions are offered.
+/// A form in which descriptions are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// RDF/XML: all that some clients read.
+    /// RDF/XML, the only form that some clients read.
     RdfXml,
     NTriples,
-    /// N-Triples in ASCII, as SDShare calls it
+    /// N-Triples in ASCII, which SDShare calls plain text
     /// [sdshare §Recommended Resource Representation Formats].
     PlainText,
     Turtle,
 }
 
 impl Form {
-    /// All forms, in the order in which they are listed.
+    /// All forms, in the order of links in entries.
     pub(super) const ALL: [Self; 4] = [Self::RdfXml, Self::NTriples, Self::PlainText, Self::Turtle];
-    /// Those of which N-Triples in ASCII are a document.
+    /// Forms in which N-Triples in ASCII are a valid document.
     pub(super) const OF_LINES: [Self; 3] = [Self::NTriples, Self::PlainText, Self::Turtle];
 
     const fn syntax(self) -> Syntax {
@@ -28,7 +28,7 @@ impl Form {
         }
     }
 
-    /// Its media type.
+    /// Media type of the form.
     pub(super) const fn media_type(self) -> &'static str {
         match self {
             Self::PlainText => "text/plain",
@@ -36,7 +36,7 @@ impl Form {
         }
     }
 
-    /// Its name in addresses.
+    /// Name of the form in URLs.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::PlainText => "txt",
@@ -44,12 +44,12 @@ impl Form {
         }
     }
 
-    /// The form of this name.
+    /// Form with this name in URLs.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
 
-    /// A description in this form.
+    /// Writes a description, given as canonical N-Triples, in this form.
     pub(crate) fn write(self, lines: Vec<u8>) -> Result<Vec<u8>, WriteError> {
         match self {
             Self::NTriples => Ok(lines),

@@ -1,11 +1,12 @@
 //! The fragments feed: the latest change of each resource, in pages [sdshare §Fragments Feed].
 //!
-//! A page costs what it lists, whatever the set and its log have. It goes through the resources
-//! that have not changed since the log began, in the order of their keys and with the time at which
-//! it began, then through the changes in the order of the log. The first part is left out when the
-//! feed is asked for what came later. A set of entities has none: its history begins in its log. A resource that changes while a client reads pages moves to
-//! the end, where the client finds it: nothing is missed, and the times of what was not listed yet
-//! are never earlier than those of what was.
+//! The cost of a page depends on its entries, and not on the size of the set or its log. The pages
+//! first list the resources without changes since the log began, in the order of keys and with the
+//! time of the log's beginning, and then the changes in the order of the log. The first part is
+//! left out if the request has a later `since`. Sets of entities do not have the first part,
+//! because their history starts in the log. A resource that changes while a client reads pages
+//! moves to the end. The client finds the resource there, so nothing is missed, and entries on
+//! later pages never have earlier times than entries on pages before them.
 
 use super::head::{ATOM, author, title};
 use super::link::{add_links, resource_iri};
@@ -31,7 +32,7 @@ const MAX_SCANNED: usize = 10_000;
 const ENTRY_BYTES: u64 = 700;
 const ENTITY_ENTRY_BYTES: u64 = 2_000;
 
-/// A page of a fragments feed.
+/// A page of a fragments feed, found for a path and a query.
 pub(super) struct FragmentsPage<'p> {
     pub(super) publisher: &'p Publisher,
     pub(super) set: &'p Arc<PublishedSet>,
@@ -56,9 +57,9 @@ impl ResolvedDocument for FragmentsPage<'_> {
         if head.importing {
             return Err(PublishError::Importing);
         }
-        // A log that was begun again may have changes of the one before it.
+        // A recreated log may have changes of the log before it.
         let begin = log.position_at(set.id, head.created)?;
-        // Inclusive: what was changed at that time is listed again.
+        // The time is inclusive: resources that changed at that time are listed again.
         let asked = match self.query.since {
             Some(since) => log.position_at(set.id, since.plus_micros(-1))?.max(begin),
             None => begin,
@@ -103,8 +104,8 @@ impl ResolvedDocument for FragmentsPage<'_> {
 }
 
 impl FragmentsPage<'_> {
-    /// Writes resources that have not changed since the log began; where to continue, if not at the
-    /// changes.
+    /// Writes resources without changes since the log began. Returns where the next page starts,
+    /// unless it starts with the changes.
     fn write_unchanged(
         &self,
         writer: &mut EntryWriter<'_>,
@@ -135,7 +136,7 @@ impl FragmentsPage<'_> {
         Ok(next)
     }
 
-    /// Writes changes behind a position; where to continue, if there are more.
+    /// Writes changes after a position. Returns where the next page starts, if there is one.
     fn write_changed(
         &self,
         writer: &mut EntryWriter<'_>,
@@ -155,8 +156,8 @@ impl FragmentsPage<'_> {
     }
 }
 
-/// The notification of a range of the log: a fragments feed with the latest change of each resource
-/// in it. The same range is the same bytes.
+/// Notification of a range of the log: a fragments feed with the latest change of each resource in
+/// the range. The same range always has the same bytes.
 pub(super) fn notification(
     publisher: &Publisher,
     set: &PublishedSet,
@@ -194,7 +195,7 @@ pub(super) fn notification(
     Ok(finish(set, updated, links, writer.bytes).bytes)
 }
 
-/// The hubs at which the feed is subscribed to, if its changes are notified.
+/// Links to the hubs for subscriptions to the feed, if changes are notified.
 fn hubs(set: &PublishedSet) -> impl Iterator<Item = Link> {
     let notifications = set.notifications.as_ref().filter(|notifications| notifications.changes);
     let hubs = notifications.into_iter().flat_map(|notifications| &notifications.hubs);
@@ -224,11 +225,11 @@ fn finish(
     Rendered { bytes, content_type: ATOM }
 }
 
-/// Writes the entries of a set.
+/// Writer of the entries of a set.
 struct EntryWriter<'s> {
     set: &'s PublishedSet,
     naming: Naming,
-    /// What all ids begin with.
+    /// Common prefix of the ids of entries.
     id: String,
     entry: Entry,
     entries: usize,
@@ -238,7 +239,7 @@ struct EntryWriter<'s> {
 
 impl<'s> EntryWriter<'s> {
     fn new(set: &'s PublishedSet, head: &Head) -> Self {
-        // Positions begin again in a log that is recreated, its beginning does not.
+        // A recreated log uses the same positions again, so ids contain the time of its beginning.
         let id = format!("{}#{}-", fragments(set), head.created.as_micros());
         let naming = set.urls.naming();
         let (entry, newest) = (Entry::default(), head.created);

@@ -1,13 +1,13 @@
-//! The links from an entry to the fragments of its resource, and what is behind them: the one place
-//! that knows what a fragment is in each kind of set.
+//! Links from an entry to the fragments of its resource, and the content of fragments. No other
+//! module depends on the kind of set for fragments.
 //!
 //! | set | fragments of a resource |
 //! |---|---|
-//! | of files | its bytes, with their media type |
-//! | of entities | its description, in each syntax that can carry it |
+//! | of files | the bytes of the resource, with their media type |
+//! | of entities | the description, in each syntax that can express it |
 //!
-//! Its address is not that of the resource, which answers 404 once that is deleted: a fragment that
-//! is deleted is empty, and has the status 200.
+//! The URL of a fragment differs from the URI of the resource, because a deleted resource is
+//! answered with 404, and the fragment of a deleted resource is empty, with status 200.
 
 use super::form::Form;
 use super::paths::{FragmentPath, fragment};
@@ -26,12 +26,12 @@ use std::sync::Arc;
 /// The media type of bytes about which nothing is known.
 const BYTES: &str = "application/octet-stream";
 
-/// The IRI of a resource.
+/// IRI of a resource, by its key.
 pub(super) fn resource_iri(naming: &Naming, key: &str) -> String {
     if naming.names_entities() { key.to_owned() } else { naming.uri(key) }
 }
 
-/// Adds the links to the fragments of a resource; `None` is the state of one that is deleted.
+/// Adds the links to the fragments of a resource; `None` is the state of a deleted resource.
 pub(super) fn add_links(
     set: &PublishedSet,
     naming: &Naming,
@@ -48,7 +48,7 @@ pub(super) fn add_links(
         return;
     }
     let href = match state {
-        // Its bytes are on another server.
+        // The bytes are on another server.
         Some(state) if !set.representations.has(key, state) => naming.uri(key),
         _ => fragment(set, naming, key, None),
     };
@@ -56,14 +56,14 @@ pub(super) fn add_links(
     links.push(Link::new(Relation::Fragment, href).with_type(media_type));
 }
 
-/// Whether RDF/XML can carry a description; nothing at all it can.
+/// Whether RDF/XML can express a description. An empty description is possible in RDF/XML.
 fn is_rdf_xml(set: &PublishedSet, state: Option<&State>) -> bool {
     let Some(state) = state else { return true };
     let lines = description(set, state).ok().flatten();
     lines.is_some_and(|lines| can_write(Syntax::RdfXml, &lines).is_ok())
 }
 
-/// The description of an entity; `None` when it is not kept.
+/// Description of an entity; `None` if the description is no longer stored.
 fn description(set: &PublishedSet, state: &State) -> io::Result<Option<Vec<u8>>> {
     let Some(mut kept) = set.representations.open_kept(state)? else { return Ok(None) };
     let mut lines = Vec::with_capacity(state.length.unwrap_or_default() as usize);
@@ -71,8 +71,8 @@ fn description(set: &PublishedSet, state: &State) -> io::Result<Option<Vec<u8>>>
     Ok(Some(lines))
 }
 
-/// The fragment at a path, as the resource is now: empty for a resource that the set does not have,
-/// since the set states nothing about it.
+/// Opens the current fragment at a path. The fragment is empty if the set does not have the
+/// resource, because the set does not contain statements about it.
 pub(super) fn open(
     publisher: &Publisher,
     path: &FragmentPath<'_>,
@@ -93,7 +93,7 @@ pub(super) fn open(
     }
 }
 
-/// A set of files: the bytes of the resource.
+/// Fragment in a set of files: the bytes of the resource.
 fn bytes_of(
     publisher: &Publisher,
     set: &Arc<PublishedSet>,
@@ -123,7 +123,7 @@ fn bytes_of(
         Ok(Representation::Elsewhere) => {
             return Err(FileError::NotFound(format!("its bytes are at {uri}")));
         }
-        // The file was removed or is written now; the log will have that soon.
+        // The file was removed or is being written; the log will have the change soon.
         Err(_) => return Err(later("the resource is being changed")),
     };
     Ok(PublishedFile {
@@ -138,7 +138,7 @@ fn bytes_of(
     })
 }
 
-/// A set of entities: the description in a syntax.
+/// Fragment in a set of entities: the description in a syntax.
 fn description_in(
     publisher: &Publisher,
     set: &Arc<PublishedSet>,
@@ -147,7 +147,7 @@ fn description_in(
 ) -> Result<PublishedFile, FileError> {
     let lines = match found {
         None => Vec::new(),
-        // Replaced a moment ago.
+        // The description was replaced after the state was read.
         Some(found) => description(set, &found.state)
             .map_err(failed)?
             .ok_or_else(|| later("the entity is being changed"))?,
@@ -168,7 +168,7 @@ fn description_in(
     })
 }
 
-/// Bytes that were made for this request.
+/// Content of a file that was rendered for this request.
 fn made(publisher: &Publisher, media_type: &str, bytes: Vec<u8>) -> Result<FileContent, FileError> {
     let tag = tag_of_bytes(media_type, &bytes);
     let body = publisher.body(bytes).map_err(|error| match error.kind() {

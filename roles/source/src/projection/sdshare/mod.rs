@@ -1,5 +1,5 @@
-//! SDShare 1.0: every set is a collection, with a feed of its changed resources and one of its
-//! snapshots [sdshare §Server Role].
+//! SDShare 1.0: every set is a collection, with a feed of changed resources and a feed of snapshots
+//! [sdshare §Server Role].
 //!
 //! | file | subject |
 //! |---|---|
@@ -39,7 +39,7 @@ use paths::{FeedPath, FragmentPath, FragmentsQuery, SnapshotPath};
 pub use snapshots::{SetSnapshots, SnapshotOptions};
 use std::sync::Arc;
 
-/// The projection of SDShare.
+/// Projection of SDShare 1.0, for servers only.
 #[derive(Clone, Copy, Debug)]
 pub struct SdShare {
     entries_per_page: usize,
@@ -52,7 +52,7 @@ impl Default for SdShare {
 }
 
 impl SdShare {
-    /// With that many entries on a page of a fragments feed, at least one.
+    /// Sets the number of entries on a page of a fragments feed, at least one.
     #[must_use]
     pub fn with_entries_per_page(self, entries: usize) -> Self {
         Self { entries_per_page: entries.max(1) }
@@ -116,7 +116,7 @@ impl Projection for SdShare {
         vec![site_link("alternate", paths::overview(publisher.urls()), ATOM)]
     }
 
-    /// `since` and pages need a server.
+    /// The parameter `since` and the pages require a server.
     fn is_static(&self) -> bool {
         false
     }
@@ -151,7 +151,7 @@ impl Projection for SdShare {
     }
 }
 
-/// The topic of a set's fragments feed, if its changes are notified.
+/// Topic of a set's fragments feed, if changes are notified.
 fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
     set.notifications.as_ref().filter(|notifications| notifications.changes)?;
     Some(Topic {

@@ -1,4 +1,4 @@
-//! The paths and queries of SDShare, and the addresses made of them.
+//! Paths and queries of SDShare, and URLs with them.
 
 use super::form::Form;
 use super::snapshot_name::SnapshotName;
@@ -11,10 +11,10 @@ use abreast_sdshare::{SinceError, since_in_query, stamp};
 use abreast_webtypes::{Timestamp, decode_segment, encode_segment};
 use std::sync::Arc;
 
-/// A feed; `S` is how its set is named.
+/// A feed; `S` is a reference to its set, or the set's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FeedPath<S> {
-    /// `/sdshare`: all collections
+    /// `/sdshare`: feed of all collections
     Overview,
     /// `/{set}/sdshare`: the two feeds of a collection
     Collection(S),
@@ -27,7 +27,7 @@ pub(super) enum FeedPath<S> {
 }
 
 impl<S> FeedPath<S> {
-    /// The feed at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         if path == "sdshare" {
             return Some(Self::Overview);
@@ -47,34 +47,35 @@ impl<S> FeedPath<S> {
     }
 }
 
-/// The address of the overview feed.
+/// URL of the overview feed.
 pub(super) fn overview(urls: &SourceUrls) -> String {
     format!("{}sdshare", urls.base())
 }
 
-/// The address of a collection feed.
+/// URL of a collection feed.
 pub(super) fn collection(set: &PublishedSet) -> String {
     format!("{}sdshare", set.urls.base())
 }
 
-/// The address of a snapshots feed.
+/// URL of a snapshots feed.
 pub(super) fn snapshots(set: &PublishedSet) -> String {
     format!("{}sdshare/snapshots", set.urls.base())
 }
 
-/// The address of a fragments feed, which is also that of its topic.
+/// URL of a fragments feed, which is also the URL of the topic.
 pub(super) fn fragments(set: &PublishedSet) -> String {
     format!("{}sdshare/fragments", set.urls.base())
 }
 
-/// The path of a fragment. In a set of files it is `/{set}/sdshare/fragment/r/{key}` for a resource
-/// of the set's own, and `/{set}/sdshare/fragment/u/{URI as one segment}` for any other. In a set of
-/// entities it is `/{set}/sdshare/fragment/{form}/{path of the entity}`.
+/// Path of a fragment. In a set of files it is `/{set}/sdshare/fragment/r/{key}` for a resource
+/// with a URI below the set's base, and `/{set}/sdshare/fragment/u/{URI as one segment}` for any
+/// other resource. In a set of entities it is `/{set}/sdshare/fragment/{form}/{path of the
+/// entity}`.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentPath<'p> {
     pub(super) set: &'p Arc<PublishedSet>,
     pub(super) key: String,
-    /// In a set of entities.
+    /// Form of a description in a set of entities; `None` in a set of files.
     pub(super) form: Option<Form>,
 }
 
@@ -83,7 +84,7 @@ const OWN: &str = "r";
 const FOREIGN: &str = "u";
 
 impl<'p> FragmentPath<'p> {
-    /// The fragment at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(
         path: &str,
         find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
@@ -97,7 +98,7 @@ impl<'p> FragmentPath<'p> {
             return Some(Self { set, key: naming.key_at(path)?, form });
         }
         let key = match kind {
-            // Its one spelling, however a client encodes it.
+            // Canonical form of the key, for any encoding in the request.
             OWN => key_of(&path_of(path)),
             FOREIGN => String::from_utf8(decode_segment(path.as_bytes())).ok()?,
             _ => return None,
@@ -107,7 +108,7 @@ impl<'p> FragmentPath<'p> {
     }
 }
 
-/// The address of a fragment of a resource.
+/// URL of a fragment of a resource.
 pub(super) fn fragment(
     set: &PublishedSet,
     naming: &Naming,
@@ -126,13 +127,13 @@ pub(super) fn fragment(
     url
 }
 
-/// A file of a snapshot: `/{set}/sdshare/snapshots/{name}.{form}`, or a chunk of it,
+/// A file of a snapshot, `/{set}/sdshare/snapshots/{name}.{form}`, or one chunk of it,
 /// `/{set}/sdshare/snapshots/{name}/{number}.{form}`.
 #[derive(Clone, Debug)]
 pub(super) struct SnapshotPath<S> {
     pub(super) set: S,
     pub(super) name: SnapshotName,
-    /// Counted from 1.
+    /// Number of the chunk, counted from 1; `None` for the whole file.
     pub(super) chunk: Option<usize>,
     pub(super) form: Form,
 }
@@ -153,42 +154,42 @@ impl<S> SnapshotPath<S> {
     }
 }
 
-/// The address of a snapshot without its form, which is its id too.
+/// URL of a snapshot without its form, which is also the id of the snapshot.
 pub(super) fn snapshot(set: &PublishedSet, name: SnapshotName) -> String {
     format!("{}/{name}", snapshots(set))
 }
 
-/// The address of the feed of a snapshot's chunks.
+/// URL of the feed with the chunks of a snapshot.
 pub(super) fn chunks(set: &PublishedSet, name: SnapshotName) -> String {
     format!("{}/chunks", snapshot(set, name))
 }
 
-/// The query of a fragments feed.
+/// Query of a request for a fragments feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FragmentsQuery {
-    /// Entries that are older are left out.
+    /// Time from which entries are listed; older entries are left out.
     pub(super) since: Option<Timestamp>,
-    /// Where the page begins.
+    /// Start of the page in the feed.
     pub(super) cursor: Cursor,
 }
 
-/// The beginning of a page of a fragments feed.
+/// Start of a page of a fragments feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Cursor {
-    /// With the first entry.
+    /// The page starts with the first entry.
     #[default]
     Start,
-    /// Behind a resource that has not changed since the log began, in the order of keys.
+    /// The page starts after a resource without changes since the log began, in the order of keys.
     Unchanged(String),
-    /// Behind a change, in the order of the log.
+    /// The page starts after a change, in the order of the log.
     Changed(Position),
 }
 
 impl FragmentsQuery {
-    /// Reads a query; `None` when nothing in it is for this feed.
+    /// Parses a query; `None` if it does not have parameters of this feed.
     ///
     /// # Errors
-    /// Text for the client.
+    /// A parameter is not valid; the text is for the client.
     pub(super) fn parse(query: &str) -> Option<Result<Self, String>> {
         let since = since_in_query(query);
         let value = |name: &str| {
@@ -215,7 +216,7 @@ impl FragmentsQuery {
         }
     }
 
-    /// The address of the page.
+    /// URL of the page.
     pub(super) fn url(&self, set: &PublishedSet) -> String {
         let mut url = fragments(set);
         let mut separator = '?';
@@ -234,7 +235,7 @@ impl FragmentsQuery {
             Cursor::Unchanged(key) => {
                 let mut encoded = String::new();
                 encode_segment(key.as_bytes(), &mut encoded);
-                // A `&` or `+` in a query is read differently.
+                // Some clients decode `&` and `+` in a query differently.
                 add("behind", &encoded.replace('&', "%26").replace('+', "%2B"));
             }
             Cursor::Changed(position) => add("after", &position.to_string()),

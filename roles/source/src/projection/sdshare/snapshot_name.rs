@@ -1,13 +1,13 @@
-//! The names of snapshots.
+//! Names of snapshots in paths and in file names.
 
 use abreast_core::Head;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The name of a snapshot: where the log stood.
+/// Name of a snapshot: time and position of the log's last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct SnapshotName {
-    /// Microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub(super) time: i64,
     pub(super) position: u64,
 }
@@ -17,7 +17,7 @@ impl SnapshotName {
         Self { time: head.time.as_micros(), position: head.position.0 }
     }
 
-    /// The time of the last change that it includes.
+    /// Time of the last included change.
     pub(super) fn time(self) -> Timestamp {
         Timestamp::from_micros(self.time)
     }

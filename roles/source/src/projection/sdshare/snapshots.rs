@@ -1,16 +1,17 @@
 //! Snapshots of a set of entities: files with all descriptions, made in the background.
 //!
-//! A snapshot is N-Triples in ASCII, which is also Turtle and what SDShare calls `text/plain`, and RDF/XML
-//! when that can carry every description. A chunk is a part of the N-Triples file that begins and
-//! ends between two descriptions: a description has all its blank nodes, and none of another's, so
-//! no chunk divides one.
+//! A snapshot has a file of N-Triples in ASCII, which is also valid Turtle and the `text/plain` of
+//! SDShare, and a file of RDF/XML if that can express every description. A chunk is a part of the
+//! N-Triples file with whole descriptions. A blank node occurs in one description only, so chunks
+//! do not divide blank nodes.
 //!
-//! The time of a snapshot is that of the last change before the first entity is read. Every entity
-//! is at least that new: with the fragments since that time a client has exactly the set, whatever
-//! changed meanwhile.
+//! The time of a snapshot is the time of the last change before the first entity is read. Every
+//! entity in the snapshot is at least that new. With the fragments since that time, a client has
+//! exactly the set, including changes during the making of the snapshot.
 //!
-//! A snapshot is made when the set was read for the first time and there is none, and when somebody
-//! asks for the feed and the newest one is too old. It is written under another name, made durable, and listed by its record, which is written
+//! A snapshot is made after the first scan of the set if there is none, and at a request for the
+//! feed if the newest one is too old. Its files are written under other names and made durable. The
+//! record, which is written last, publishes the snapshot: a snapshot is complete or not listed.
 //! last: at any instant a snapshot is there whole, or not.
 
 use super::ascii::Ascii;
@@ -49,15 +50,15 @@ const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
 /// When a client that asked for a snapshot in the making asks again.
 const MAKING_SECONDS: u32 = 1;
 
-/// When snapshots are made, and how many are kept.
+/// Interval of snapshots, and the number of stored snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
-    /// The newest one is replaced when the last change came so much later; a day by default. It is
-    /// replaced sooner when as many changes followed as the set has entities.
+    /// Age at which the newest snapshot is replaced, if the set has changed since; a day by
+    /// default. It is replaced earlier when the number of changes reaches the number of entities.
     pub every: Duration,
-    /// Snapshots that are kept, at least one; two by default.
+    /// Number of stored snapshots, at least one; two by default.
     pub keep: usize,
-    /// Bytes of a chunk, about; 16 MiB by default.
+    /// Approximate size of a chunk in bytes; 16 MiB by default.
     pub chunk_bytes: u64,
 }
 
@@ -67,7 +68,7 @@ impl Default for SnapshotOptions {
     }
 }
 
-/// The snapshots of one set.
+/// Snapshots of one set of entities.
 pub struct SetSnapshots {
     log: Arc<dyn ChangeLog>,
     set: SetId,
@@ -80,7 +81,7 @@ pub struct SetSnapshots {
 }
 
 impl PublishedSet {
-    /// Its snapshots, if it is a set of entities.
+    /// Snapshots of the set, if it is a set of entities.
     pub fn snapshots(&self) -> Option<&Arc<SetSnapshots>> {
         self.part()
     }
@@ -94,29 +95,30 @@ impl std::fmt::Debug for SetSnapshots {
 
 #[derive(Default)]
 struct State {
-    /// Complete ones, oldest first.
+    /// Complete snapshots, the oldest first.
     complete: Vec<Arc<Snapshot>>,
-    /// The one that is made now.
+    /// Snapshot that is being made, if any.
     making: Option<SnapshotName>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A complete snapshot, and its record.
+/// A complete snapshot, as its record describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     pub(super) name: SnapshotName,
-    /// When the log began, so that one of another log is recognised.
+    /// Time when the log began, in microseconds, to detect snapshots of another log.
     created: i64,
-    /// Bytes of the N-Triples file.
+    /// Length of the N-Triples file in bytes.
     pub(super) length: u64,
-    /// The ends of the chunks in it.
+    /// Offsets of the chunks' ends in the N-Triples file.
     pub(super) chunks: Vec<u64>,
-    /// Whether there is a file of RDF/XML.
+    /// Whether the snapshot has a file of RDF/XML.
     pub(super) has_rdf_xml: bool,
-    /// The ends of the chunks in the compressed N-Triples file: each is compressed by itself.
+    /// Offsets of the chunks' ends in the compressed N-Triples file; each chunk is compressed
+    /// separately.
     #[serde(default)]
     gzip: Vec<u64>,
-    /// Digests of its files, by their extension.
+    /// Digests of the files, by extension.
     #[serde(default)]
     pub(super) digests: BTreeMap<String, String>,
 }
@@ -127,17 +129,17 @@ impl Snapshot {
     }
 }
 
-/// Where a part begins, counted from 1, and its length.
+/// Offset and length of a part; `number` is counted from 1.
 fn part(ends: &[u64], number: usize) -> Option<(u64, u64)> {
     let end = *ends.get(number.checked_sub(1)?)?;
     let start = if number == 1 { 0 } else { ends[number - 2] };
     Some((start, end - start))
 }
 
-/// The state of a snapshot that is asked for.
+/// Result of a search for a snapshot by name.
 pub(super) enum Found {
     Complete(Arc<Snapshot>),
-    /// It is made now.
+    /// The snapshot is being made.
     Making,
     Unknown,
 }
@@ -167,10 +169,10 @@ impl Failure for SnapshotError {
 }
 
 impl SetSnapshots {
-    /// Opens the folder of a set's snapshots; what is not whole is removed from it.
+    /// Opens the folder of a set's snapshots, and removes incomplete snapshots from it.
     ///
     /// # Errors
-    /// The folder cannot be made, read or cleared.
+    /// The folder cannot be created, read or cleared.
     pub fn open(
         log: Arc<dyn ChangeLog>,
         set: SetId,
@@ -198,8 +200,8 @@ impl SetSnapshots {
         Ok(Arc::new(Self { log, set, representations, folder, options, state, attempts, cancel }))
     }
 
-    /// Begins the first snapshot, before anybody asks for it, unless the set is empty. If the log
-    /// fails, the first client that asks begins it.
+    /// Starts making the first snapshot before the first request, unless the set is empty. If the
+    /// log fails, the first request starts it.
     pub fn begin(self: &Arc<Self>) {
         let head = self.log.head(self.set).ok().filter(|head| head.resources > 0);
         if let Some(head) = head {
@@ -207,7 +209,7 @@ impl SetSnapshots {
         }
     }
 
-    /// Ends the work, and waits until it has ended.
+    /// Stops making a snapshot, and waits for the end of the thread.
     pub fn stop(&self) {
         self.cancel.store(true, Ordering::Relaxed);
         self.wait();
@@ -221,7 +223,7 @@ impl SetSnapshots {
         }
     }
 
-    /// The snapshots to list, the newest first: those that are complete, else the one that is made.
+    /// Complete snapshots, the newest first; if there are none, the unfinished snapshot.
     pub(super) fn listed(&self) -> Vec<(SnapshotName, Option<Arc<Snapshot>>)> {
         let state = self.lock();
         if state.complete.is_empty() {
@@ -246,10 +248,11 @@ impl SetSnapshots {
         File::open(self.folder.join(format!("{name}.{extension}")))
     }
 
-    /// Makes a snapshot in the background if one is due. Reads no store and no disk.
+    /// Starts making a snapshot in the background if one is due. Reads neither the store nor a
+    /// disk.
     pub(in crate::projection) fn ask(self: &Arc<Self>, head: &Head) {
         let mut state = self.lock();
-        // Of a log that was begun again after them: their changes are not in it.
+        // Snapshots of an earlier log do not have the changes of a recreated log.
         let is_older = |snapshot: &Arc<Snapshot>| snapshot.created != head.created.as_micros();
         if state.complete.iter().any(is_older) {
             state.complete.retain(|snapshot| !is_older(snapshot));
@@ -259,7 +262,7 @@ impl SetSnapshots {
             Some(newest) => {
                 let (every, made) = (self.options.every, newest.name.time());
                 let is_old = self.attempts.is_over(every, made, SystemClock.now());
-                // Fragments of all of it cost more than a snapshot.
+                // After that many changes, fragments cost a client more than a new snapshot.
                 let changes = head.position.0.saturating_sub(newest.name.position);
                 let is_small = changes >= head.resources.max(FEW_CHANGES);
                 let was_empty = newest.name.position == 0;
@@ -286,7 +289,7 @@ impl SetSnapshots {
         let made = self.attempts.attempt(|| self.make(name, head).map(Some));
         let mut state = self.lock();
         state.making = None;
-        // A failure was logged, and is followed by a pause.
+        // The failure was logged, and a pause follows.
         let Ok(Some(snapshot)) = made else { return };
         state.complete.push(Arc::new(snapshot));
         state.complete.sort_by_key(|snapshot| snapshot.name);
@@ -317,14 +320,14 @@ impl SetSnapshots {
                 if slice.len() < SLICE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             let Some(last) = slice.last() else { break };
-            // The first key behind it.
+            // The smallest key after the last one.
             range.start = format!("{}\0", last.key);
             for resource in slice.drain(..) {
                 if self.cancel.load(Ordering::Relaxed) {
                     return Err(SnapshotError::Cancelled);
                 }
                 let Some(mut kept) = self.representations.open_kept(&resource.state)? else {
-                    // It changed after it was read here: the fragments feed has it.
+                    // The entity changed after it was read here; the fragments feed has the change.
                     if self.is_newer(&resource.key, resource.position)? {
                         continue;
                     }
@@ -376,7 +379,7 @@ impl SetSnapshots {
         Ok(snapshot)
     }
 
-    /// Compresses a file, each part by itself; where each ends.
+    /// Compresses a file, each part separately. Returns the offsets of the parts' ends.
     fn compress(
         &self,
         making: &mut Making,
@@ -401,7 +404,7 @@ impl SetSnapshots {
         Ok(found)
     }
 
-    /// Whether an entity has changed since that position, or left the set.
+    /// Whether an entity changed after the position, or left the set.
     fn is_newer(&self, key: &str, position: Position) -> Result<bool, LogError> {
         let now = self.log.resource(self.set, key)?;
         Ok(now.is_none_or(|now| now.position > position))
@@ -412,7 +415,7 @@ impl SetSnapshots {
     }
 }
 
-/// The file of a snapshot, or a chunk of it.
+/// Opens the file of a snapshot, or a chunk of the file.
 pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedFile, FileError> {
     let SnapshotPath { set, name, chunk, form } = path;
     let none = || FileError::NotFound("there is no such snapshot; read the feed again".to_owned());
@@ -454,7 +457,7 @@ pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedF
     })
 }
 
-/// The digest of a file, in hexadecimal.
+/// Digest of the bytes of a file, in hexadecimal.
 pub(super) fn digest_of(path: &Path) -> io::Result<String> {
     abreast_contents::digest(path).map(|(id, _)| id.to_string())
 }
@@ -474,7 +477,7 @@ pub(super) fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot>
     whole.then_some(snapshot)
 }
 
-/// Removes a snapshot, its record first: what is left without one is not listed.
+/// Removes a snapshot, its record first, so that remaining files are not listed.
 pub(super) fn remove(folder: &Path, name: SnapshotName) {
     discard(EXTENSIONS.map(|extension| folder.join(format!("{name}.{extension}"))));
 }

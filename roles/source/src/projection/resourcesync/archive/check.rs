@@ -1,4 +1,5 @@
-//! The check of archived Resource Lists for damage. Reads their folders only; a server may have them open.
+//! Check of archived Resource Lists for damage. It only reads the folders, so that a server may
+//! have them open.
 
 use super::copies::{Part, Snapshot, read_document};
 use super::record::{self, Record};
@@ -8,8 +9,8 @@ use abreast_core::{Finding, Severity};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Checks the archives of all sets in the folder; with `read_data` also whether each list can be read. Returns how many lists there
-/// are.
+/// Checks the archives of all sets in the folder, with `read_data` also whether each list is
+/// readable. Returns the number of lists.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -40,7 +41,8 @@ pub fn check_archives(
     Ok(count)
 }
 
-/// Makes damaged records again and drops lists whose bytes are lost; returns a line for each.
+/// Recreates damaged records, and removes lists whose bytes are lost. Returns a line for each
+/// repair.
 ///
 /// # Errors
 /// A folder cannot be listed or written.
@@ -74,7 +76,7 @@ pub fn repair_archives(folder: &Path, read_data: bool, dry_run: bool) -> io::Res
         record = Record { snapshots: kept };
         if !dry_run && (is_new || !lost.is_empty()) {
             record.write(&archive)?;
-            // The next start would remove them.
+            // Otherwise the next start would remove these files.
             for (file, _) in damaged {
                 match fs::remove_file(&file) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -86,13 +88,13 @@ pub fn repair_archives(folder: &Path, read_data: bool, dry_run: bool) -> io::Res
     Ok(steps)
 }
 
-/// The files of a copy: its list and its parts.
+/// Files of a copy: the list and its parts.
 fn files(snapshot: &Snapshot) -> impl Iterator<Item = (String, Option<&Part>)> {
     let list = std::iter::once((record::list_name(snapshot.number), None));
     list.chain(snapshot.parts.iter().map(|part| (record::part_name(part), Some(part))))
 }
 
-/// Files of copies that are missing or damaged; each once.
+/// Missing or damaged files of copies, without duplicates.
 fn damaged_files(
     folder: &Path,
     record: &Record,

@@ -12,63 +12,64 @@ use thiserror::Error;
 /// A document has at most 50 MB.
 pub(super) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 
-/// One copy of a Resource List.
+/// One archived copy of a Resource List.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// 1 for the first of the set.
+    /// Number of the copy, counted from 1 in each set.
     pub number: u64,
-    /// The list includes every change up to this time.
+    /// Time up to which the list includes every change.
     pub at: Timestamp,
-    /// When it was complete, if something changed meanwhile; such changes may be included or not.
+    /// Time when the copy was complete, if the set changed meanwhile. The copy may include such
+    /// changes or not.
     pub completed: Option<Timestamp>,
-    /// When it was taken.
+    /// Time when the copy was made.
     pub taken: Timestamp,
-    /// The last change when it was begun.
+    /// Position of the last change when the copy was started.
     pub(crate) position: Position,
-    /// Its parts, if it is an index.
+    /// Parts of the list, if it is an index.
     pub(crate) parts: Vec<Part>,
 }
 
 impl Snapshot {
-    /// Its parts, if it is an index.
+    /// Parts of the list, if the copy is an index.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 }
 
-/// A list of one shard, kept once for all copies in which it is the same.
+/// A list of one shard, stored once for all copies with the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
-    /// Its shard.
+    /// Shard of the set that the list describes.
     pub shard: ShardId,
-    /// Its last change.
+    /// Position of the last change in the list.
     pub version: Position,
-    /// The number of the copy for which it was made.
+    /// Number of the copy for which the part was made.
     pub number: u64,
-    /// The time of that change.
+    /// Time of the last change in the list.
     pub time: Timestamp,
 }
 
-/// Reads a list or a part. Damage to it is an error, as its checksum is another one then.
+/// Reads a list or a part. Damage is an error, because the checksum in the file differs.
 pub(super) fn read_document(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // This program wrote the file: it holds at most one document.
+    // This program wrote the file, which has at most one document.
     let document = flate2::read::GzDecoder::new(fs::File::open(path)?);
     document.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// An archive could not be kept.
+/// The reason why a copy could not be stored.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The log failed, or the list cannot be made now.
+    /// The log failed, or the list cannot be rendered now.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// A file failed.
+    /// A file of the archive cannot be read or written.
     #[error("cannot keep an archived list in `{0}`")]
     Io(PathBuf, #[source] io::Error),
-    /// Stopped by its owner.
+    /// The caller stopped the copying.
     #[error("stopped before the list was archived")]
     Stopped,
 }

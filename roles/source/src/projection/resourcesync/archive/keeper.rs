@@ -1,4 +1,5 @@
-//! The thread that takes the copies of all sets; its owner stops and awaits it.
+//! Thread that copies the Resource Lists of all sets; the owner stops the thread and waits for its
+//! end.
 
 use super::{Archive, ArchiveError, take};
 use crate::made::{Signal, Worker};
@@ -9,12 +10,12 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The thread that takes copies; stopped by [`Keeper::stop`], or when dropped.
+/// Thread that makes archived copies; stopped by [`Keeper::stop`] or on drop.
 #[derive(Debug)]
 pub struct Keeper(Worker);
 
 impl Keeper {
-    /// Starts it.
+    /// Starts the thread for all sets of the publisher.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -29,14 +30,14 @@ impl Keeper {
         Worker::start("archives", Arc::default(), tend).map(Self)
     }
 
-    /// Stops after the list being copied.
+    /// Stops the thread after the current list.
     pub fn stop(self) {
         self.0.stop();
     }
 }
 
 impl Archive {
-    /// Takes a copy of a set's Resource List if it is time.
+    /// Copies a set's Resource List if a copy is due.
     pub(in crate::projection) fn tend(
         &self,
         log: &dyn ChangeLog,
@@ -46,7 +47,7 @@ impl Archive {
         if self.attempts.rests() || signal.is_stopped() {
             return;
         }
-        // A failure is logged, and followed by a pause.
+        // A failure is logged, and a pause follows.
         let take = || Ok(take(log, set, signal.flag())?.then_some(()));
         let _: Result<_, ArchiveError> = self.attempts.attempt(take);
     }

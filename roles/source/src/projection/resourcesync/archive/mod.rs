@@ -1,9 +1,9 @@
-//! Archives: the earlier lists of a set [rs-archives §1].
+//! Archives: earlier lists of a set [rs-archives §1].
 //!
-//! Closed Change Lists and old dumps keep their addresses, and archives only list them. Resource
-//! Lists change, so copies are taken at intervals and kept as files: a list of the set, or an index
-//! and lists of parts of it. A part in which nothing changed between two copies is kept once.
-//! Copies are made in the background; nothing waits for them.
+//! Closed Change Lists and old dumps retain their URLs, so archives only list them. Resource Lists
+//! change, so they are copied to files at intervals: as a list of the set, or as an index with
+//! lists of its parts. A part without changes between two copies is stored once. Copies are made in
+//! the background, and requests do not wait for them.
 
 mod check;
 mod copies;
@@ -30,16 +30,16 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// When Resource Lists are copied, and how many copies are kept.
+/// Interval of copies of Resource Lists, and the number of stored copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveRule {
-    /// Time between two copies; none is taken when nothing changed.
+    /// Time between two copies; an unchanged set is not copied.
     pub every: Duration,
-    /// Copies kept; the oldest go first.
+    /// Number of stored copies; the oldest are removed first.
     pub keep: usize,
 }
 
-/// The copies of one set's Resource List.
+/// Archived copies of one set's Resource List.
 #[derive(Debug)]
 pub struct Archive {
     folder: PathBuf,
@@ -49,11 +49,11 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive in a folder, made if it is missing. Files of a copy that was not completed
-    /// are removed. A record that is damaged or lost is made again from the lists.
+    /// Opens the archive in a folder, which is created if it is missing. Files of incomplete copies
+    /// are removed. A damaged or lost record is recreated from the lists.
     ///
     /// # Errors
-    /// When the folder or the record of copies in it cannot be read.
+    /// The folder or the record of copies cannot be read.
     pub fn open(folder: impl Into<PathBuf>, rule: ArchiveRule) -> Result<Self, ArchiveError> {
         let folder = folder.into();
         let failed = |error| ArchiveError::Io(folder.clone(), error);
@@ -66,17 +66,17 @@ impl Archive {
         Ok(archive)
     }
 
-    /// When it takes copies.
+    /// Interval and number of the archive's copies.
     pub const fn rule(&self) -> ArchiveRule {
         self.rule
     }
 
-    /// The copies there are, oldest first.
+    /// Stored copies of the list, oldest first.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.lock().snapshots.clone()
     }
 
-    /// The numbers of the first and the last copy.
+    /// Numbers of the first and the last copy.
     pub fn span(&self) -> Option<(u64, u64)> {
         let record = self.lock();
         Some((record.snapshots.first()?.number, record.snapshots.last()?.number))
@@ -89,12 +89,12 @@ impl Archive {
         })
     }
 
-    /// Whether there is a copy with this number.
+    /// Whether a copy with this number is stored.
     pub(crate) fn has_list(&self, number: u64) -> bool {
         self.lock().snapshots.iter().any(|snapshot| snapshot.number == number)
     }
 
-    /// The bytes of a copy: the list, or the index of its parts.
+    /// Bytes of a copy: the list, or the index of its parts.
     pub(crate) fn list(&self, number: u64) -> Result<Vec<u8>, PublishError> {
         if self.has_list(number) {
             self.read(&record::list_name(number))
@@ -103,14 +103,14 @@ impl Archive {
         }
     }
 
-    /// A part of copies, while one of them has it.
+    /// Part of a copy, if a stored copy has the part.
     pub(crate) fn find_part(&self, shard: ShardId, version: Position, number: u64) -> Option<Part> {
         let wanted =
             |part: &&Part| part.shard == shard && part.version == version && part.number == number;
         self.lock().snapshots.iter().flat_map(|snapshot| &snapshot.parts).find(wanted).copied()
     }
 
-    /// The bytes of a part of copies.
+    /// Bytes of a part of a copy.
     pub(crate) fn part(
         &self,
         shard: ShardId,
@@ -123,13 +123,13 @@ impl Archive {
 
     fn read(&self, name: &str) -> Result<Vec<u8>, PublishError> {
         read_document(&self.folder.join(name)).map_err(|error| match error.kind() {
-            // Dropped a moment ago.
+            // The file was removed a moment ago.
             io::ErrorKind::NotFound => PublishError::NotFound,
             _ => PublishError::Cache(error),
         })
     }
 
-    /// Adds a copy whose files are complete, and drops the oldest beyond the rule.
+    /// Adds a copy whose files are complete, and removes the oldest copies above the limit.
     fn add(&self, snapshot: Snapshot, mut making: Making) -> io::Result<()> {
         let mut changed = self.lock().clone();
         changed.snapshots.push(snapshot);
@@ -145,7 +145,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes files that belong to no copy.
+    /// Removes files that do not belong to a copy.
     fn sweep(&self) -> io::Result<()> {
         let wanted: BTreeSet<String> = {
             let record = self.lock();

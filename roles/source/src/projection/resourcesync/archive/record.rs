@@ -1,4 +1,4 @@
-//! The record of the copies: a small text file, rewritten after each copy.
+//! Record of the copies: a small text file, rewritten after each copy.
 
 use super::copies::{Part, Snapshot};
 use abreast_core::{Position, ShardId};
@@ -11,7 +11,7 @@ use std::path::Path;
 pub(super) const NAME: &str = "record";
 const FIRST_LINE: &str = "abreast-archive 1";
 
-/// The copies of one set.
+/// Stored copies of one set's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) snapshots: Vec<Snapshot>,
@@ -117,7 +117,7 @@ fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().map(Timestamp::from_micros)
 }
 
-/// The number of a list, by the name of its file.
+/// Number of a list, from the name of the file.
 pub(super) fn list_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("list-")?.strip_suffix(".xml.gz")?.parse().ok()?;
     (list_name(number) == name).then_some(number)
@@ -131,7 +131,7 @@ pub(super) fn part_name(part: &Part) -> String {
     format!("part-{}-{}-{}.xml.gz", part.shard.0, part.version.0, part.number)
 }
 
-/// Whether a name may belong to a list, a part or the record.
+/// Whether a file name has the form of a list, a part or the record.
 pub(super) fn is_own_name(name: &str) -> bool {
     let numbers = |rest: &str, count: usize| {
         rest.split('-').count() == count

@@ -1,4 +1,4 @@
-//! The record of copies, made again from the lists when it is damaged or lost.
+//! Recovery of a damaged or lost record of copies from the lists.
 
 use super::copies::{Snapshot, read_document};
 use super::record::{self, Record};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 use std::{fs, io};
 
-/// The record of a folder; if it cannot be read, as the lists show it.
+/// Reads the record of a folder; recovers the record from the lists if it is damaged or lost.
 pub(super) fn record(folder: &Path) -> io::Result<Record> {
     let why = match Record::read(folder) {
         Ok(record) if record.snapshots.is_empty() && !folder.join(record::NAME).exists() => None,
@@ -29,7 +29,7 @@ pub(super) fn record(folder: &Path) -> io::Result<Record> {
     Ok(record)
 }
 
-/// What the complete lists in a folder show of themselves.
+/// Recovers a record from the complete lists in a folder.
 pub(super) fn from_lists(folder: &Path) -> io::Result<Record> {
     let mut snapshots = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -42,7 +42,7 @@ pub(super) fn from_lists(folder: &Path) -> io::Result<Record> {
     Ok(Record { snapshots })
 }
 
-/// A list with all its parts; `None` if it is damaged. An error of the system is none of the list.
+/// Reads a list with all its parts; `None` if one is damaged. An I/O error does not mean damage.
 fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> io::Result<Option<Snapshot>> {
     let list = undamaged(read_document(&entry.path()))?;
     let Some(list) = list.and_then(|list| read_archived(&list)) else { return Ok(None) };
@@ -57,13 +57,14 @@ fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> io::Result<Opti
         at: list.at,
         completed: list.completed,
         taken: Timestamp::from_micros(written.as_micros() as i64),
-        // It is not known: the next copy is taken at the next interval, whether something changed or not.
+        // The position is unknown, so the next interval makes a copy even if the set has not
+        // changed.
         position: Position(0),
         parts: list.parts,
     }))
 }
 
-/// What was read, unless it is damaged or missing.
+/// Returns the bytes, or `None` if the file is damaged or missing.
 fn undamaged(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -71,7 +72,8 @@ fn undamaged(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether an error shows that a file is damaged or missing, and not that it cannot be read at the moment.
+/// Whether an error means that a file is damaged or missing, and not that reading failed
+/// temporarily.
 pub(super) fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),

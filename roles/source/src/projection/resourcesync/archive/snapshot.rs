@@ -1,7 +1,7 @@
-//! A copy of a Resource List that may change meanwhile.
+//! Copying of a Resource List that may change meanwhile.
 //!
-//! The head is read first, then one shard after the other: each includes every change up to the
-//! head, and perhaps later ones. `at` and `completed` of a list mean this [rs-core §10.1].
+//! The head is read first, then one shard after the other. Each shard includes every change up to
+//! the head, and perhaps later changes, as `at` and `completed` of a list specify [rs-core §10.1].
 
 use super::copies::{ArchiveError, Part, Snapshot};
 use super::{Archive, record};
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How often a part that changes while it is copied is copied again.
 const ATTEMPTS: usize = 3;
 
-/// Takes a copy of a set's Resource List if it is time; false when it is not.
+/// Copies a set's Resource List if a copy is due. Returns whether a copy was made.
 ///
 /// # Errors
-/// See [`ArchiveError`]; then there is no new copy, and the next call tries again.
+/// See [`ArchiveError`]. A new copy was not added, and the next call retries.
 pub fn take(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -72,7 +72,7 @@ fn current(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Sha
     Ok(log.shard(set.id, shard.id)?.ok_or(PublishError::NotFound)?)
 }
 
-/// Keeps one part, unless an earlier copy has the same.
+/// Stores one part, unless an earlier copy has the same part.
 fn keep_part(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -96,7 +96,7 @@ fn keep_part(
         let after = current(log, set, &shard)?;
         let stable = after.version == shard.version;
         if stable || attempt == ATTEMPTS {
-            // A later copy never uses a part again that changed while it was copied.
+            // A part that changed during the copying is never used in a later copy.
             let version = if stable { shard.version } else { Position(0) };
             let part = Part { shard: shard.id, version, number, time: shard.time };
             keep(archive, making, &record::part_name(&part), &bytes)?;

@@ -1,9 +1,10 @@
-//! A Change Dump: the changes of a span of the log, one bitstream for each change [rs-core §13].
+//! Change Dumps: the changes in a span of the log, with one bitstream for each change [rs-core
+//! §13].
 //!
-//! A resource that changed twice is in it twice, at two paths, unless only the last changes are
-//! wanted. The bytes of a change that another followed are those kept as an earlier version; the
-//! last ones are in the folder. If bytes of one change are neither here nor there, no package may
-//! cover its span, and none is made.
+//! A resource that changed twice has two entries with two paths, unless only last changes are
+//! requested. The bytes of a replaced state are stored as an earlier version; the bytes of the last
+//! state are in the folder. If the bytes of a change are not available, a package cannot cover its
+//! span, and is not made.
 
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
@@ -21,7 +22,8 @@ use std::time::Instant;
 /// Changes read from the log at a time.
 const SLICE: usize = 1_024;
 
-/// A span of the log: the changes after `after` until `last`, and the times that it covers.
+/// A span of the log: the changes after `after` up to and including `last`, and the times of the
+/// span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) after: Position,
@@ -31,25 +33,24 @@ pub(super) struct Range {
     pub(super) which: Which,
 }
 
-/// The changes of a resource that are packaged.
+/// Selection of the changes of a resource for the package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// All of them.
+    /// All changes in the span.
     #[default]
     Every,
-    /// The last one: what comes of them. One that is followed by a change behind the span is left
-    /// out as well.
+    /// The last change only. A change that is followed by a change after the span is left out too.
     Last,
 }
 
-/// The size of a span.
+/// Size of a span of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) changes: u64,
     pub(super) bytes: u64,
 }
 
-/// Adds up a span, up to one change more than one package may hold.
+/// Computes the size of a span; stops at one change more than the limit of a package.
 pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
     let mut weight = Weight::default();
     let mut after = range.after;
@@ -69,19 +70,19 @@ pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
     Ok(weight)
 }
 
-/// Is it one of the changes that are to be in the package?
+/// Whether the package should have the change.
 fn is_wanted(job: &Job<'_>, range: &Range, record: &ChangeRecord) -> Result<bool, DumpError> {
     Ok(range.which == Which::Every || is_last(job, record)?)
 }
 
-/// Has nothing changed the resource since?
+/// Whether the resource has not changed after this change.
 fn is_last(job: &Job<'_>, record: &ChangeRecord) -> Result<bool, DumpError> {
     let now = job.log.resource(job.set.id, &record.key)?;
     Ok(now.map_or(record.state.is_none(), |resource| resource.position == record.position))
 }
 
-/// The last change of a span whose bytes are neither kept nor in the folder: no longer, or because
-/// they live elsewhere.
+/// Last change in a span whose bytes are neither stored nor in the folder, because they were
+/// deleted or are on another server.
 pub(super) fn last_missing(
     job: &Job<'_>,
     range: &Range,
@@ -127,7 +128,7 @@ fn visit(
     Ok(())
 }
 
-/// Makes the packages of a span in a folder; they are durable when this returns.
+/// Makes the packages of a span in a folder; the packages are durable on return.
 pub(super) fn make(
     job: &Job<'_>,
     range: &Range,
@@ -148,7 +149,7 @@ pub(super) fn make(
             }
         }
         copier.flush(&mut parts)?;
-        // Order matters, so nothing can be added later.
+        // The order of changes matters, so bytes cannot be added later.
         if let Some(Refused { key, why }) = copier.refused.pop() {
             return Err(DumpError::NotKept { key, why });
         }
@@ -157,8 +158,8 @@ pub(super) fn make(
     Ok(Dump { name: name.to_owned(), begin: range.from, end: range.until, packages })
 }
 
-/// As [`make`], and again while a file is just being changed: its bytes are kept once the change is
-/// recorded.
+/// Like [`make`], but retries while a file is being changed: the bytes are stored when the change
+/// is recorded.
 pub(super) fn make_patiently(
     job: &Job<'_>,
     range: &Range,
@@ -170,7 +171,7 @@ pub(super) fn make_patiently(
         match make(job, range, folder, name) {
             Err(DumpError::NotKept { .. })
                 if Instant::now() < deadline && !job.cancel.load(Ordering::Relaxed)
-                    // What will never come is not waited for.
+                    // Bytes that will never be available are not waited for.
                     && last_missing(job, range)?.is_none() =>
             {
                 for entry in std::fs::read_dir(folder).map_err(DumpError::Write)? {
@@ -193,7 +194,8 @@ fn item(job: &Job<'_>, record: ChangeRecord) -> Item {
         Kind::Remove | Kind::Delete => Change::Deleted,
         _ => Change::Updated,
     };
-    // Both, as in Change Lists: clients of 1.0 take `lastmod` for the time of the change.
+    // Both attributes, as in Change Lists, because clients of 1.0 use `lastmod` as the time of the
+    // change.
     let mut entry = Entry { lastmod: at, datetime: at, change: Some(change), ..Entry::default() };
     job.set.urls.naming().write_uri(&key, &mut entry.loc);
     if let Some(state) = &state {

@@ -1,5 +1,5 @@
-//! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
-//! open.
+//! Check of complete dumps for damage. It only reads the folder of dumps, so that a server may have
+//! it open.
 
 use super::dump_folder::{CHANGES, remove_folder, set_aside};
 use super::record::manifest_digest;
@@ -12,8 +12,8 @@ use abreast_resourcesync::v1_1::{Document, Entry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks every dump in the folder; with `read_data` the digests of packages too. Returns the
-/// number of packages that are announced.
+/// Checks every dump in the folder, with `read_data` also the digests of packages. Returns the
+/// number of packages in records.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -33,19 +33,20 @@ pub fn check_dumps(
     Ok(packages)
 }
 
-/// What was, or would be, repaired of dumps.
+/// Repairs of dumps that were made, or would be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairedDumps {
-    /// Dumps that are removed, being incomplete or damaged, and damaged files made of packages.
+    /// Removed dumps, which were incomplete or damaged, and removed damaged files that were made
+    /// from packages.
     pub removed: Vec<PathBuf>,
-    /// Damaged packages of changes, which are kept and not published.
+    /// Damaged packages of changes, which are renamed and not published.
     pub aside: Vec<PathBuf>,
-    /// Damaged manifests, which are taken from their packages.
+    /// Damaged manifests, which are restored from their packages.
     pub restored: Vec<PathBuf>,
 }
 
-/// Removes dumps that are incomplete or damaged, and sets damaged packages of changes aside. Manifests that are damaged are
-/// taken from their packages.
+/// Removes incomplete or damaged dumps, and renames damaged packages of changes so that they are
+/// not published. Damaged manifests are restored from their packages.
 ///
 /// # Errors
 /// A folder cannot be listed, renamed or removed.
@@ -68,7 +69,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
                         restore_manifests(&dump, &manifests)?;
                     }
                     restored.extend(manifests);
-                    // These are made again when they are asked for.
+                    // These files are made again on request.
                     let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
                     if !dry_run {
                         damaged.iter().try_for_each(|file| derived::remove_one(file))?;
@@ -94,7 +95,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
     Ok(RepairedDumps { removed, aside, restored })
 }
 
-/// Takes damaged manifests out of their packages.
+/// Restores damaged manifests from their packages.
 fn restore_manifests(dump: &Path, manifests: &[PathBuf]) -> io::Result<()> {
     for entry in
         manifests.first().and_then(|_| record(dump)).iter().flat_map(|record| &record.entries)
@@ -115,7 +116,7 @@ fn package_of(dump: &Path, entry: &Entry) -> PathBuf {
     dump.join(entry.loc.rsplit('/').next().unwrap_or_default())
 }
 
-/// Checks the packages of a dump, and what was made of them.
+/// Checks the packages of a dump, and the files made from packages.
 fn check_all(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> io::Result<u64> {
     let packages = check_dump(dump, read_data, report);
     if packages > 0 && read_data {

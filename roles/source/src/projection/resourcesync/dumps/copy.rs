@@ -1,8 +1,9 @@
-//! Bytes on their way into a package: read once, hashed in that pass, and listed only if they agree
-//! with the log.
+//! Copying of bytes into a package. Bytes are read once, hashed meanwhile, and listed only if they
+//! agree with the log.
 //!
-//! Small ones are read in groups and hashed side by side, large ones stream through. What does not
-//! agree with the log is handed back, with the reason: the caller decides whether to try again.
+//! Small bitstreams are read in groups and hashed in parallel; large bitstreams are streamed. Items
+//! that do not agree with the log are returned with the reason, and the caller decides whether to
+//! retry.
 
 use super::DumpError;
 use super::package::PackageWriter;
@@ -26,18 +27,18 @@ const CHUNK: usize = 512 * 1024;
 /// Small ones in memory, however few bytes they have.
 const MOST_TOGETHER: usize = 1_024;
 
-/// A resource or a change to be packaged.
+/// A resource or a change for the package.
 pub(super) struct Item {
     pub(super) key: String,
-    /// The state that the bytes must have; `None` for a deletion, which has no bytes.
+    /// Required state of the bytes; `None` for a deletion, which does not have bytes.
     pub(super) state: Option<State>,
-    /// The manifest's entry.
+    /// Entry in the manifest of the package.
     pub(super) entry: Entry,
-    /// Of the change; for a resource the dump's `at`.
+    /// Time of the change; for a resource, `at` of the dump.
     pub(super) time: Timestamp,
 }
 
-/// An item that could not be packaged, and why.
+/// An item that could not be packaged, with the reason.
 pub(super) struct Refused {
     pub(super) key: String,
     pub(super) why: String,
@@ -45,7 +46,7 @@ pub(super) struct Refused {
 
 struct Waiting {
     item: Item,
-    /// The place of its bytes in the buffer.
+    /// Range of the item's bytes in the buffer.
     bytes: Option<Range<usize>>,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Copier<'a> {
     small: Vec<u8>,
     chunk: Vec<u8>,
     waiting: Vec<Waiting>,
-    /// The resources that could not be packaged; the caller takes them.
+    /// Resources that could not be packaged; the caller takes them from here.
     pub(super) refused: Vec<Refused>,
 }
 
@@ -65,14 +66,14 @@ impl<'a> Copier<'a> {
         Self { bytes, cancel, small, chunk, waiting: Vec::new(), refused: Vec::new() }
     }
 
-    /// Packages an item, or will with the next [`Self::flush`]; order is kept.
+    /// Packages an item now, or at the next [`Self::flush`], in the order of the calls.
     pub(super) fn take(&mut self, item: Item, parts: &mut Parts<'_>) -> Result<(), DumpError> {
         let Some(state) = &item.state else {
             self.waiting.push(Waiting { item, bytes: None });
             return self.flush_if_full(parts);
         };
         if !self.bytes.selects(&item.key) {
-            // Neither the file nor what is kept of it.
+            // Neither the file nor its stored contents are packaged.
             self.refuse(item.key, "the rules of the set leave it out".to_owned());
             return Ok(());
         }
@@ -99,7 +100,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Packages all that waits.
+    /// Packages all waiting items.
     pub(super) fn flush(&mut self, parts: &mut Parts<'_>) -> Result<(), DumpError> {
         self.go_on()?;
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -152,7 +153,7 @@ impl<'a> Copier<'a> {
         if self.cancel.load(Ordering::Relaxed) { Err(DumpError::Cancelled) } else { Ok(()) }
     }
 
-    /// The file's bytes, if they are as many as they must be; else those kept.
+    /// Reads the file if it has the expected length, otherwise the stored contents.
     fn read_small(
         &mut self,
         key: &str,
@@ -180,7 +181,7 @@ impl<'a> Copier<'a> {
         self.bytes.open_file(key).unwrap_or_else(elsewhere)
     }
 
-    /// Kept bytes of a small state, if they are there and right.
+    /// Reads the stored contents of a small state, if they are available and correct.
     fn read_kept(&self, state: &State) -> Option<Vec<u8>> {
         let kept = self.bytes.kept(state)?;
         let length = state.length?;
@@ -192,7 +193,7 @@ impl<'a> Copier<'a> {
             .then_some(bytes)
     }
 
-    /// Packages a large one, from the file or from what is kept.
+    /// Packages a large item, from the file or from stored contents.
     fn stream(&mut self, item: Item, length: u64, parts: &mut Parts<'_>) -> Result<(), DumpError> {
         let Item { key, state: Some(state), entry, time } = item else { return Ok(()) };
         let why = match self.open(&key) {
@@ -215,8 +216,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies and hashes in one pass. Returns the reason if the bytes are not those of the state;
-    /// then none of them remain.
+    /// Copies and hashes in one pass. If the bytes do not have the state, returns the reason, and
+    /// removes them from the package.
     fn copy(
         &mut self,
         mut from: impl Read,

@@ -1,4 +1,4 @@
-//! Files made of packages when they are first asked for, and kept beside them with their digests.
+//! Files made from packages at the first request, and stored next to them with digests.
 
 use super::digest_of;
 use super::dump_folder::DIGEST;
@@ -11,12 +11,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Makes a file of a package, with the manifest beside it.
+/// Function that makes a file from a package, next to which is the manifest.
 type Make<'m> = &'m dyn Fn(&Path, &mut MadeFile) -> io::Result<()>;
 
 impl SetDumps {
-    /// A file made of a package when it is first asked for, and kept beside it as long as it is
-    /// there, and its SHA-256. Blocks while it is made.
+    /// File made from a package at the first request, and its SHA-256. The file is stored next to
+    /// the package until the package is removed. Blocks while the file is made.
     ///
     /// # Errors
     /// See [`Derived`].
@@ -31,7 +31,7 @@ impl SetDumps {
         if !path.is_file() {
             let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
             write(&package, &path, make).map_err(|error| match error.kind() {
-                // Another request makes it.
+                // Another request is making the file.
                 io::ErrorKind::AlreadyExists => Derived::Busy,
                 _ => Derived::Failed(error),
             })?;
@@ -46,7 +46,7 @@ fn write(package: &Path, path: &Path, make: Make<'_>) -> io::Result<()> {
     let mut making = Making::begin(path.parent().unwrap_or(path));
     let mut file = making.file(&name, package.metadata()?.len())?;
     if path.is_file() {
-        // Another request has made it meanwhile.
+        // Another request has made the file meanwhile.
         return Ok(());
     }
     make(package, file.get_mut())?;
@@ -75,7 +75,7 @@ fn digest_line(file: &Path, name: &str) -> io::Result<String> {
     Ok(format!("{line}  {name}\n"))
 }
 
-/// The digest that was written when a file was made.
+/// Digest that was written when the file was made.
 fn stated_digest(file: &Path) -> Option<[u8; 32]> {
     let line = fs::read_to_string(digest_path(file)).ok()?;
     let hex = line.split_ascii_whitespace().next().filter(|hex| hex.len() == 64)?;
@@ -86,8 +86,8 @@ fn stated_digest(file: &Path) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// The files in the folder of a dump that are not as they were made. A file without a digest was
-/// made by an earlier version.
+/// Files in the folder of a dump whose digests differ. Files without a digest were made by an
+/// earlier version.
 pub(super) fn damaged(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -105,20 +105,20 @@ pub(super) fn damaged(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a file that is made again when it is asked for.
+/// Removes a file that is made again at the next request.
 pub(super) fn remove_one(file: &Path) -> io::Result<()> {
     remove(file)?;
     remove(&digest_path(file))
 }
 
-/// The reason why there is no file made of a package.
+/// The reason why a file made from a package is not available.
 #[derive(Debug)]
 pub(crate) enum Derived {
-    /// There is no such package.
+    /// The package does not exist.
     None,
-    /// It is being made, or too many others are.
+    /// The file is being made, or too many other files are being made.
     Busy,
-    /// It cannot be made.
+    /// The file cannot be made.
     Failed(io::Error),
 }
 

@@ -1,9 +1,10 @@
-//! The folder of complete dumps: each is made aside, made durable, then visible in one step.
+//! Folder of complete dumps. A dump is made under a temporary name, made durable, and published in
+//! one step.
 //!
-//! A dump is a folder. It is filled under a name that begins with [`MAKING`], the last file in it
-//! being the record that lists its packages; when all of it is durable, the folder gets its name.
-//! What a crash leaves under another name, or without a whole record, is removed at the next start.
-//! So at any instant a dump is there whole, or not.
+//! A dump is a folder. Its temporary name starts with [`MAKING`]; the last file in the folder is
+//! the record of packages. When all files are durable, the folder is renamed. The next start after
+//! a crash removes folders with temporary names or without a complete record. A dump is therefore
+//! complete or not visible.
 
 use super::record::{Dump, DumpKind};
 use crate::made::{MadeFile, Making, discard, remove, sweep, sync_folder};
@@ -26,18 +27,18 @@ const RECORD: &str = "record.xml";
 /// Extension of the digest of a file that is made of a package: a line as `sha256sum` writes it.
 pub(super) const DIGEST: &str = "sha256";
 
-/// The complete dumps of one kind, oldest first.
+/// Complete dumps of one kind, oldest first.
 pub(super) struct DumpFolder {
     root: PathBuf,
     kind: DumpKind,
-    /// The prefix of the names of its dumps.
+    /// Prefix of the names of dumps.
     prefix: &'static str,
     urls: SetUrls,
     pub(super) dumps: Vec<Arc<Dump>>,
 }
 
 impl DumpFolder {
-    /// Opens the folder, removes what is not whole and what belongs to another public address.
+    /// Opens the folder; removes incomplete dumps and dumps for another public base.
     pub(super) fn open(
         root: PathBuf,
         kind: DumpKind,
@@ -66,7 +67,7 @@ impl DumpFolder {
         Ok(dump_folder)
     }
 
-    /// A dump; `None` if it is not whole or damaged. An error of the system is none of the dump.
+    /// Reads a dump; `None` if it is incomplete or damaged. An I/O error does not mean damage.
     fn read(&self, name: &str) -> io::Result<Option<Dump>> {
         let folder = self.root.join(name);
         let record = match read_sealed(&folder.join(RECORD)) {
@@ -90,7 +91,7 @@ impl DumpFolder {
         Ok(whole.then_some(dump))
     }
 
-    /// A name for a dump of this time that no other has.
+    /// Unused name for a dump with this time.
     pub(super) fn name(&self, mut time: Timestamp) -> String {
         loop {
             let name = format!("{}{}", self.prefix, compact(time));
@@ -106,7 +107,7 @@ impl DumpFolder {
         &self.root
     }
 
-    /// Writes the record of a dump whose packages are durable, and publishes it.
+    /// Writes the record of a dump whose packages are durable, and publishes the dump.
     pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
         let folder = making.path(&dump.name);
         let record = sealed(dump.to_document(self.kind, &self.urls).to_bytes());
@@ -118,12 +119,12 @@ impl DumpFolder {
         Ok(dump)
     }
 
-    /// The file of that name, `STEM.zip` or `STEM.xml`, if a complete dump has it.
+    /// Path of the file `STEM.zip` or `STEM.xml`, if a complete dump has the file.
     pub(super) fn file(&self, name: &str) -> Option<PathBuf> {
         self.known_file(name).map(|(path, _)| path)
     }
 
-    /// The same, and the SHA-256 of the manifest.
+    /// Like [`Self::file`], with the SHA-256 of the manifest.
     pub(super) fn known_file(&self, name: &str) -> Option<(PathBuf, Option<[u8; 32]>)> {
         let (stem, _) = name.rsplit_once('.')?;
         let (dump, _) = stem.rsplit_once('-')?;
@@ -132,7 +133,8 @@ impl DumpFolder {
         Some((self.root.join(&dump.name).join(name), package.manifest))
     }
 
-    /// Sets the dumps before the last gap aside: one between them was damaged.
+    /// Sets aside the dumps before the last gap, which exists because a dump between them was
+    /// damaged.
     pub(super) fn set_aside_before_gap(&mut self) -> io::Result<()> {
         let gap = self.dumps.windows(2).rposition(|two| two[0].end != two[1].begin);
         if let Some(gap) = gap {
@@ -148,7 +150,7 @@ impl DumpFolder {
         Ok(())
     }
 
-    /// The dumps that are set aside, with their bytes, oldest first.
+    /// Dumps that were set aside, with their sizes in bytes, oldest first.
     pub(super) fn aside(&self) -> io::Result<Vec<(PathBuf, u64)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.root)? {
@@ -165,12 +167,12 @@ impl DumpFolder {
         Ok(found)
     }
 
-    /// As [`Self::remove_first`], all of them.
+    /// Like [`Self::remove_first`], for all dumps.
     pub(super) fn remove_all(&mut self) {
         self.remove_first(self.dumps.len());
     }
 
-    /// Forgets the first dumps and removes their files. A file that is being sent stays readable.
+    /// Removes the first dumps and their files. A file that is being sent remains readable.
     pub(super) fn remove_first(&mut self, count: usize) {
         for dump in self.dumps.drain(..count.min(self.dumps.len())) {
             // A dump without a record counts as incomplete.
@@ -180,7 +182,8 @@ impl DumpFolder {
     }
 }
 
-/// Keeps a dump that is published no longer, under a name that nothing else has: changes in it may be nowhere else.
+/// Renames a dump so that it is stored but not published, because other copies of its changes may
+/// not exist.
 pub(super) fn set_aside(root: &Path, name: &str) -> io::Result<()> {
     let places = (1..=ASIDE_MAX).map(|number| match number {
         1 => root.join(format!("{ASIDE}{name}")),
@@ -220,7 +223,7 @@ pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
     remove(folder)
 }
 
-/// A time in the basic format, which may stand in names of files and in URLs.
+/// Time in the basic format, which is valid in file names and in URLs.
 pub(super) fn compact(time: Timestamp) -> String {
     let (seconds, micros) = (time.as_seconds(), time.as_micros().rem_euclid(1_000_000));
     let whole = Timestamp::from_seconds(seconds).to_string().replace(['-', ':'], "");

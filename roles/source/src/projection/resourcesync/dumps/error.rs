@@ -1,11 +1,11 @@
-//! The reasons why there is no dump.
+//! Reasons why a dump or a package is not available.
 
 use crate::made::Failure;
 use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
 
-/// A dump could not be made; earlier dumps remain.
+/// The reason why a dump could not be made; earlier dumps remain.
 #[derive(Debug, Error)]
 pub(super) enum DumpError {
     #[error("stopped")]
@@ -46,20 +46,20 @@ impl Failure for DumpError {
     }
 }
 
-/// The reason why there is no package of the changes since a point.
+/// The reason why a package of the changes since a point is not available.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SinceError {
-    /// This set offers none.
+    /// The set does not have packages of changes on demand.
     #[error("this set offers no packages of changes on demand; read the Change List")]
     Disabled,
-    /// The set is being read for the first time.
+    /// The first scan of the set is not complete.
     #[error("the set is being read for the first time; retry when that is complete")]
     Importing,
     /// The position or time is after the last change.
     #[error("the requested point is after the last change, which is at position {position}")]
     Ahead {
-        /// The last position.
+        /// Position of the last change in the log.
         position: u64,
     },
     /// The time is before the beginning of the log.
@@ -67,19 +67,19 @@ pub enum SinceError {
         "the log of changes begins later, at {begins}; begin with the Resource List or the Resource Dump"
     )]
     TooOld {
-        /// When the log begins.
+        /// Time when the log begins.
         begins: String,
     },
-    /// More changed than one package may hold.
+    /// The changes exceed the limit of one package.
     #[error(
         "more changed since then than one package may hold ({limit} bytes, 50000 changes); read the Change List, or \
          begin again with the Resource List or the Resource Dump"
     )]
     TooLarge {
-        /// Bytes that one may hold.
+        /// Limit of one package in bytes.
         limit: u64,
     },
-    /// Bytes of an earlier version are not kept, or are on another server.
+    /// Bytes of an earlier version are not stored, or are on another server.
     #[error(
         "the bytes of change {position} are not available: a later change of the resource followed and earlier versions are \
          not kept, or the resource is on another server; read the Change List, or request the changes since position \
@@ -89,13 +89,13 @@ pub enum SinceError {
         /// Position of the last such change.
         position: u64,
     },
-    /// As many as allowed are being made.
+    /// The limit of packages that are made at a time is reached.
     #[error("other packages are being made; retry in a moment")]
     Busy,
-    /// A file is being changed.
+    /// A file of the package is being changed.
     #[error("a resource is being changed; retry in a moment")]
     Unsettled,
-    /// It could not be made.
+    /// An error occurred while the package was made.
     #[error("the package could not be made")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

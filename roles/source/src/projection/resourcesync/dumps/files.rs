@@ -1,9 +1,9 @@
 //! The paths of packages: `/{set}/dump/NAME.zip`, its manifest `NAME.xml`, and
 //! `/{set}/changedump/since` [rs-core §11, §13].
 //!
-//! Packages are whole when they have a name and never change under it. The changes since a point
-//! are packaged when they are asked for, and answered with the address under which the same package
-//! stays for a while.
+//! A package is complete when it has a name, and never changes under this name. The changes since a
+//! point are packaged at the request. The response has the URL under which the package is available
+//! for some time.
 
 use super::{Since, SinceError, Which};
 use crate::publish::files::{FileContent, FileError, PublishedFile};
@@ -13,17 +13,17 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file of a set; `S` is how the set is named.
+/// A file of a set; `S` is a reference to the set, or the set's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FilePath<S> {
-    /// A package or a manifest, by its name.
+    /// A package or a manifest, by file name.
     Package(S, String),
-    /// The changes since the point that the query names.
+    /// A package of the changes since the point in the query.
     ChangesSince(S),
 }
 
 impl<S> FilePath<S> {
-    /// The file at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(crate) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
         if rest == "changedump/since" {
@@ -35,7 +35,7 @@ impl<S> FilePath<S> {
 }
 
 impl FilePath<&Arc<PublishedSet>> {
-    /// Opens the file; makes it first if it is made on demand.
+    /// Opens the file, which is made first if it is made on demand.
     pub(crate) fn open(&self, query: Option<&str>) -> Result<PublishedFile, FileError> {
         match self {
             Self::Package(set, name) => package(set, name),
@@ -110,7 +110,8 @@ fn refusal(error: SinceError) -> FileError {
     }
 }
 
-/// `position=N` or `time=W3CDATETIME`, and perhaps `changes=all` or `changes=last`, each once.
+/// Parses `position=N` or `time=W3CDATETIME`, with `changes=all` or `changes=last` optional, each
+/// at most once.
 fn point(query: &str) -> Option<(Since, Which)> {
     let (mut since, mut which) = (None, None);
     for pair in query.split('&') {

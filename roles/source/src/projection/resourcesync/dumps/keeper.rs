@@ -1,5 +1,5 @@
-//! The keeper of dumps: one thread for all sets makes those that are due, one at a time, and
-//! removes old ones.
+//! Making and removal of dumps. One thread makes the due dumps of all sets, one at a time, and
+//! removes old dumps.
 
 use super::changes::{self, Range, Which};
 use super::dump_folder::{CHANGES, DumpFolder};
@@ -29,21 +29,21 @@ const SINCE_AGE: Duration = Duration::from_secs(3_600);
 /// Longest wait of a request for a file that is being changed.
 const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A set whose dumps are made.
+/// A set for which dumps are made.
 pub struct DumpSet {
-    /// Its number in the log.
+    /// Number of the set in the log.
     pub id: SetId,
-    /// Its name in URLs.
+    /// Name of the set in URLs.
     pub slug: String,
-    /// Its URLs.
+    /// URLs of the set and its documents.
     pub urls: SetUrls,
-    /// The bytes of its resources and of their earlier versions.
+    /// Bytes of the resources and of their earlier versions.
     pub representations: Representations,
-    /// The dumps to make.
+    /// Kinds and limits of the dumps.
     pub options: DumpOptions,
 }
 
-/// The shared part of the dumps of all sets of a Source: the log, the folder and the thread.
+/// Shared part of the dumps of all sets of a Source: the log, the folder and the thread.
 pub struct Dumps {
     log: Arc<dyn ChangeLog>,
     folder: PathBuf,
@@ -51,7 +51,7 @@ pub struct Dumps {
     pub(super) making_since: AtomicUsize,
 }
 
-/// The dumps of one set.
+/// Dumps of one set, and their making.
 pub struct SetDumps {
     pub(super) shared: Arc<Dumps>,
     set: DumpSet,
@@ -60,7 +60,7 @@ pub struct SetDumps {
     since: Mutex<DumpFolder>,
     /// Manifests that were compared with their digests since the start.
     whole: Mutex<HashSet<PathBuf>>,
-    /// A Resource Dump was requested.
+    /// Whether a Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
     of_resources: Attempts,
@@ -73,20 +73,19 @@ impl fmt::Debug for SetDumps {
     }
 }
 
-/// The state of the thread between two checks.
+/// State of the thread between two checks.
 #[derive(Default)]
 struct Plan {
-    /// The position at which the next package of changes begins, and its time; `None` until it was
-    /// determined.
+    /// Position and time at which the next package of changes starts; `None` if not determined yet.
     covered: Option<(Position, Timestamp)>,
-    /// The open page at the last check for closed ones.
+    /// Open page at the last check for closed pages.
     checked: u64,
-    /// The last attempt found that there can be no Resource Dump.
+    /// Whether the last attempt found that a Resource Dump is not possible.
     impossible: bool,
 }
 
 impl Dumps {
-    /// The dumps of a Source, kept in this folder.
+    /// Creates the dumps of a Source in this folder.
     pub fn new(log: Arc<dyn ChangeLog>, folder: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self {
             log,
@@ -96,17 +95,17 @@ impl Dumps {
         })
     }
 
-    /// Opens the dumps of a set, and removes those that a crash left incomplete.
+    /// Opens the dumps of a set, and removes incomplete dumps of a crash.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or cleared.
+    /// The folder cannot be created, read or cleared.
     pub fn open_set(self: &Arc<Self>, set: DumpSet) -> io::Result<Arc<SetDumps>> {
         let root = self.folder.join(&set.slug);
         let dump_folder = |name: &str, kind, prefix| {
             DumpFolder::open(root.join(name), kind, prefix, set.urls.clone())
         };
         let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
-        // No client knows their addresses any more.
+        // Clients do not know the URLs of packages made on demand by an earlier process.
         since.remove_first(usize::MAX);
         let mut changes = dump_folder("changes", DumpKind::Changes, CHANGES)?;
         changes.set_aside_before_gap()?;
@@ -127,7 +126,7 @@ impl Dumps {
         }))
     }
 
-    /// Begins to make what is due in these sets, in a thread of its own.
+    /// Starts a thread that makes the due dumps of these sets.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -145,43 +144,43 @@ impl Dumps {
 }
 
 impl SetDumps {
-    /// The newest Resource Dump.
+    /// Newest complete Resource Dump, if there is one.
     pub fn newest_resources(&self) -> Option<Arc<Dump>> {
         lock(&self.resources).dumps.last().cloned()
     }
 
-    /// All Resource Dumps that are kept, oldest first.
+    /// Stored Resource Dumps of the set, oldest first.
     pub fn resources(&self) -> Vec<Arc<Dump>> {
         lock(&self.resources).dumps.clone()
     }
 
-    /// The time that all packages of changes cover, if there are any.
+    /// Time span that all packages of changes cover, if there are any.
     pub fn changes_span(&self) -> Option<(Timestamp, Timestamp)> {
         let dump_folder = lock(&self.changes);
         Some((dump_folder.dumps.first()?.begin, dump_folder.dumps.last()?.end))
     }
 
-    /// All packages of changes, oldest first, without a gap.
+    /// Packages of changes, oldest first, without a gap.
     pub fn changes(&self) -> Vec<Arc<Dump>> {
         lock(&self.changes).dumps.clone()
     }
 
-    /// Whether there can be no Resource Dump of this set, since it has resources elsewhere; as of
-    /// the last attempt.
+    /// Whether a Resource Dump of the set is not possible, because resources are on another server;
+    /// as of the last attempt.
     pub fn impossible(&self) -> bool {
         lock(&self.plan).impossible
     }
 
-    /// Why the last attempt made no Resource Dump, and seconds until the next one is made on request.
+    /// Error of the last attempt at a Resource Dump, and seconds until the next attempt on request.
     pub fn failure(&self) -> Option<(String, u32)> {
         let (why, wait) = self.of_resources.failure()?;
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(RETRY);
-        // The help is for the operator.
+        // The help is for the operator only.
         let why = why.split(" (help: ").next().unwrap_or_default();
         Some((format!("the dump cannot be made: {why}"), seconds))
     }
 
-    /// Requests the Resource Dump: one is made, unless it is too soon for another.
+    /// Requests a Resource Dump, which is made unless the newest one is too recent.
     pub fn ask(&self) {
         if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
             && !self.wanted.swap(true, Ordering::Relaxed)
@@ -190,7 +189,7 @@ impl SetDumps {
         }
     }
 
-    /// The file of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
+    /// Path of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
     pub fn file(&self, name: &str) -> Option<PathBuf> {
         self.known_file(name).map(|(path, _)| path)
     }
@@ -201,7 +200,8 @@ impl SetDumps {
             .find_map(|dump_folder| lock(dump_folder).known_file(name))
     }
 
-    /// The file of a package, or of its manifest as it was made: a damaged manifest is replaced by the one in the package.
+    /// Path of a package or of its undamaged manifest; a damaged manifest is restored from the
+    /// package.
     pub(super) fn whole_file(&self, name: &str) -> io::Result<Option<PathBuf>> {
         let Some((path, Some(digest))) = self.known_file(name) else { return Ok(self.file(name)) };
         if path.extension().is_some_and(|ending| ending == "xml")
@@ -212,17 +212,17 @@ impl SetDumps {
                 manifest::restore(&path, &digest)?;
             }
             let mut whole = lock(&self.whole);
-            // Those of dumps that were removed.
+            // Remove the paths of deleted dumps.
             whole.retain(|path| path.exists());
             whole.insert(path.clone());
         }
         Ok(Some(path))
     }
 
-    /// One package with all that changed since then. Blocks while it is made.
+    /// Path of one package with all changes since a point. Blocks while the package is made.
     ///
     /// # Errors
-    /// There is none, or not now; see [`SinceError`].
+    /// The package is not available; see [`SinceError`].
     pub fn since(&self, since: Since, which: Which) -> Result<PathBuf, SinceError> {
         let range = since::range(self.log(), self.set.id, since, which)?;
         let _place = Permit::take(&self.shared.making_since).ok_or(SinceError::Busy)?;
@@ -251,7 +251,7 @@ impl SetDumps {
         }
     }
 
-    /// Makes the dumps that are due, and removes those that are too old.
+    /// Makes due dumps, and removes dumps that are too old.
     pub(in crate::projection) fn tend(&self) {
         self.make_resource_dump();
         if self.set.options.changes {
@@ -268,7 +268,7 @@ impl SetDumps {
                 made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name))
                     .map(Some)
             });
-            // The next request gets the new one, or another attempt.
+            // The next request gets the new dump, or starts another attempt.
             self.wanted.store(false, Ordering::Relaxed);
             lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
         }
@@ -285,7 +285,7 @@ impl SetDumps {
             Some(newest) => {
                 let is_over =
                     || self.of_resources.is_over(self.set.options.every, newest.end, now());
-                // Of a log that was begun again, it has what the set may not have.
+                // A dump of an earlier log may have resources that the set does not have.
                 let due = asked
                     && (newest.begin < head.created || newest.begin != head.time && is_over());
                 if !due {
@@ -313,7 +313,7 @@ impl SetDumps {
         {}
     }
 
-    /// The changes that the next package should hold, if one is due.
+    /// Changes for the next package, if one is due.
     fn next_changes(&self) -> Result<Option<Range>, DumpError> {
         let set = self.set.id;
         loop {
@@ -345,7 +345,7 @@ impl SetDumps {
             };
             let until = since::time_of(self.log(), set, last)?;
             let mut range = Range { after: covered, last, from, until, which: Which::Every };
-            // Missing bytes leave a gap, after which the Change Dump begins again.
+            // Missing bytes leave a gap, after which the Change Dump starts again.
             let job = self.job(&self.set.options);
             if let Some((position, key)) = changes::last_missing(&job, &range)? {
                 tracing::warn!(
@@ -365,7 +365,7 @@ impl SetDumps {
         }
     }
 
-    /// After the last package; without any, at the beginning of the open page.
+    /// Position after the last package; without packages, the beginning of the open page.
     fn begin_of_changes(&self) -> Result<(Position, Timestamp), DumpError> {
         let set = self.set.id;
         let head = self.log().head(set)?;
@@ -388,7 +388,7 @@ impl SetDumps {
         Ok(page.map_or((Position(0), head.created), |page| (page.after, page.from)))
     }
 
-    /// An attempt to make a dump, with its log and metrics.
+    /// Attempts to make a dump, with log messages and metrics.
     fn attempt(
         &self,
         kind: DumpKind,
@@ -422,7 +422,7 @@ impl SetDumps {
         made
     }
 
-    /// Removes dumps that are too old, or too many.
+    /// Removes dumps that are too old or too many.
     fn retire(&self) {
         let options = &self.set.options;
         let mut dump_folder = lock(&self.resources);
@@ -436,7 +436,7 @@ impl SetDumps {
         drop(dump_folder);
         let mut dump_folder = lock(&self.changes);
         let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
-        // The oldest leave first: those that are set aside.
+        // Dumps that were set aside are the oldest, and are removed first.
         let aside = dump_folder.aside().unwrap_or_default();
         bytes += aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
         for (path, of_path) in aside {
@@ -462,7 +462,7 @@ impl SetDumps {
     }
 }
 
-/// Makes a dump in a temporary folder, and publishes it when it is complete.
+/// Makes a dump in a temporary folder, and publishes the complete dump.
 fn made(
     job: &Job<'_>,
     dump_folder: &Mutex<DumpFolder>,
@@ -477,7 +477,7 @@ fn made(
     lock(dump_folder).announce(making, dump).map_err(DumpError::Write)
 }
 
-/// Time since then; none while the clock is behind it.
+/// Age of a time; zero if the clock is behind the time.
 fn age(time: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now().as_micros() - time.as_micros()).unwrap_or(0))
 }

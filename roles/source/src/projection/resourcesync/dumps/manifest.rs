@@ -1,4 +1,4 @@
-//! The manifest beside a package: whether it is as it was made; and made again, from the package that has the same one.
+//! Manifest next to a package: check of its digest, and restoration from the package.
 
 use super::digest_of;
 use crate::DigestPolicy;
@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// Whether a manifest has the SHA-256 with which it was made. One that is lost has not.
+/// Whether a manifest has the SHA-256 in the record; `false` if the file is missing.
 pub(super) fn is_whole(path: &Path, digest: &[u8; 32]) -> io::Result<bool> {
     match digest_of(path, DigestPolicy::Sha256) {
         Ok((_, digests)) => Ok(digests.sha256.as_ref() == Some(digest)),
@@ -19,7 +19,7 @@ pub(super) fn is_whole(path: &Path, digest: &[u8; 32]) -> io::Result<bool> {
     }
 }
 
-/// The manifest in the package beside `path`, if it is as it was made.
+/// Reads the manifest in the package next to `path`, if it has the digest.
 pub(super) fn of_package(path: &Path, digest: &[u8; 32]) -> io::Result<Vec<u8>> {
     let mut package = ZipArchive::new(File::open(path.with_extension("zip"))?)?;
     let mut manifest = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn of_package(path: &Path, digest: &[u8; 32]) -> io::Result<Vec<u8>> 
     Ok(manifest)
 }
 
-/// Replaces a manifest by the one in the package beside it.
+/// Replaces a manifest by the copy in the package next to it.
 pub(super) fn restore(path: &Path, digest: &[u8; 32]) -> io::Result<()> {
     let manifest = of_package(path, digest)?;
     let folder = path.parent().unwrap_or(path);

@@ -1,16 +1,16 @@
-//! Dumps: resources and changes in packages, made in the background, published when complete
+//! Dumps: packages of resources and of changes, made in the background and published when complete
 //! [rs-core §11, §13].
 //!
 //! | file | subject |
 //! |---|---|
 //! | `keeper.rs` | when each dump is made, and when it is removed |
 //! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
-//! | `copy.rs` | verified bytes on their way into a package |
-//! | `parts.rs`, `package.rs` | writing a package, and the beginning of the next |
-//! | `manifest.rs` | the manifest beside a package, as it was made |
-//! | `derived.rs` | files made of packages when they are asked for |
-//! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, over crashes |
-//! | `files.rs` | the paths of packages |
+//! | `copy.rs` | copying of verified bytes into a package |
+//! | `parts.rs`, `package.rs` | writing a package, and starting the next |
+//! | `manifest.rs` | check and restoration of manifests |
+//! | `derived.rs` | files made from packages on request |
+//! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, and recovery after a crash |
+//! | `files.rs` | paths of packages |
 //! | `check.rs` | checking complete dumps for damage |
 
 mod changes;
@@ -56,7 +56,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// One set whose dump is made, and the options.
+/// A set whose dump is made, and the options.
 struct Job<'a> {
     log: &'a dyn ChangeLog,
     set: &'a DumpSet,
@@ -65,8 +65,8 @@ struct Job<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// The path of a bitstream in a package. A URI is encoded as one name: its own names may be empty,
-/// or lead upwards.
+/// Path of a bitstream in a package. A URI is encoded as one path segment, because segments of a
+/// URI may be empty or `..`.
 fn path_in_package(folder: &str, key: &str) -> String {
     if Naming::is_own(key) {
         return bitstream_path(folder, key);
@@ -76,13 +76,13 @@ fn path_in_package(folder: &str, key: &str) -> String {
     path
 }
 
-/// The clock on the wall.
+/// Current time of the system clock.
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(since.as_micros() as i64)
 }
 
-/// Length and digests of a file that was just written, and so is in memory still.
+/// Length and digests of a file that was just written, and is therefore still in the page cache.
 fn digest_of(path: &Path, policy: DigestPolicy) -> io::Result<(u64, Digests)> {
     let mut file = File::open(path)?;
     let (mut md5, mut sha256) = (policy.md5().then(Md5::new), policy.sha256().then(Sha256::new));

@@ -1,39 +1,40 @@
-//! The options of dumps.
+//! Options for the dumps of a set.
 
 use crate::DigestPolicy;
 use std::time::Duration;
 
-/// The compression of members of packages.
+/// Compression of the members of packages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are: cheap, and collections are mostly compressed already.
+    /// Stored without compression, because the files of most collections are compressed.
     #[default]
     Store,
-    /// Deflated.
+    /// Compressed with the method deflate.
     Deflate,
 }
 
-/// Dumps of one set.
+/// Options for the dumps of one set.
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
-    /// Time between two Resource Dumps, and at most that long until a change is in a Change Dump.
-    /// Without `scheduled`, the least age at which asking for a Resource Dump makes a new one.
+    /// Time between two Resource Dumps, and longest delay until a change is in a Change Dump.
+    /// Without `scheduled`, the age at which a request for the Resource Dump starts a new one.
     pub every: Duration,
-    /// Make them when due; otherwise only on request.
+    /// Make dumps when they are due; otherwise only on request.
     pub scheduled: bool,
-    /// Bytes of a package before compression; one with a single larger resource may have more.
+    /// Largest size of a package in bytes before compression; a package with a single larger
+    /// resource may exceed it.
     pub part_size: u64,
-    /// Resource Dumps that are kept: the newest, and those it replaced.
+    /// Number of stored Resource Dumps: the newest, and replaced dumps.
     pub keep: usize,
-    /// A replaced dump remains at least this long, so that downloads finish.
+    /// Least time for which a replaced dump is stored, so that downloads finish.
     pub grace: Duration,
-    /// The compression of members.
+    /// Compression of the members of packages.
     pub compression: Compression,
-    /// Make Change Dumps.
+    /// Whether Change Dumps are made.
     pub changes: bool,
-    /// Bytes of all packages of changes; the oldest leave first.
+    /// Largest total size of packages of changes in bytes; the oldest are removed first.
     pub changes_size: u64,
-    /// Digests stated of packages.
+    /// Kinds of digests for packages in documents.
     pub digests: DigestPolicy,
     /// How long a resource that does not agree with the log is retried.
     pub patience: Duration,

@@ -48,15 +48,15 @@ const MODIFICATION_ONLY: u8 = 1;
 /// A package that is being written.
 pub(super) struct PackageWriter {
     zip: ZipWriter<BufWriter<MadeFile>>,
-    /// The same file, at the same place, for shortening it.
+    /// Second handle of the file with the same position, for truncation.
     file: File,
     method: CompressionMethod,
-    /// The entries of the manifest.
+    /// Rendered entries of the manifest.
     entries: Vec<u8>,
     count: u64,
-    /// Divides it into dumps of ResourceSync 0.1.
+    /// Counter of the dumps of ResourceSync 0.1 that the package becomes.
     parts: PartCounter,
-    /// Of all bitstreams, before compression.
+    /// Total size of all bitstreams before compression.
     bytes: u64,
 }
 
@@ -77,7 +77,7 @@ impl PackageWriter {
         self.count == 0
     }
 
-    /// Whether one more entry with so many bytes fits. An empty package accepts any.
+    /// Whether one more entry with this number of bytes fits. An empty package accepts any entry.
     pub(super) fn has_room(&self, bytes: u64, part_size: u64) -> bool {
         self.is_empty()
             || (self.count < SPEC_MAX_ENTRIES
@@ -85,7 +85,7 @@ impl PackageWriter {
                 && self.bytes.saturating_add(bytes) <= part_size)
     }
 
-    /// Adds a whole bitstream.
+    /// Adds a bitstream that is in memory as a whole.
     pub(super) fn add(&mut self, entry: &Entry, state: &State, bytes: &[u8]) -> io::Result<()> {
         if let Some(path) = &entry.path {
             let options = self.options(state, bytes.len() as u64)?;
@@ -99,7 +99,7 @@ impl PackageWriter {
         Ok(())
     }
 
-    /// Begins a bitstream that comes in pieces: [`Self::write`] them, then [`Self::end`] or
+    /// Starts a bitstream in several pieces: call [`Self::write`] for each, then [`Self::end`] or
     /// [`Self::abort`].
     pub(super) fn begin(&mut self, entry: &Entry, state: &State) -> io::Result<()> {
         let options = self.options(state, state.length.unwrap_or(0))?;
@@ -115,10 +115,10 @@ impl PackageWriter {
         self.list(entry, length);
     }
 
-    /// Takes the bitstream that was begun out again.
+    /// Removes the unfinished bitstream from the package.
     pub(super) fn abort(&mut self) -> io::Result<()> {
         self.zip.abort_file()?;
-        // Else what was written of it would stay behind, at worst behind the end.
+        // Otherwise written bytes would remain, possibly after the end of the package.
         let end = self.file.stream_position()?;
         self.file.set_len(end)
     }
@@ -132,8 +132,8 @@ impl PackageWriter {
             bytes + MEMBER_OVERHEAD + 2 * entry.path.as_ref().map_or(0, String::len) as u64;
     }
 
-    /// Adds the manifest and ends the package, and writes the same manifest to a file beside it.
-    /// When this returns, both are durable. Returns the number of dumps of ResourceSync 0.1 that it
+    /// Completes the package with its manifest, and writes the same manifest to the file `copy`.
+    /// Both are durable on return. Returns the number of dumps of ResourceSync 0.1 that the package
     /// becomes.
     pub(super) fn finish(mut self, head: &Head, copy: &Path) -> io::Result<u64> {
         let (mut begin, mut end) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ impl PackageWriter {
             .compression_method(if packed { CompressionMethod::Stored } else { self.method })
             .unix_permissions(0o644)
             .last_modified_time(dos_time(state.modified))
-            // Compressed bytes can be more than the bytes themselves, by a little.
+            // Compressed bytes can be slightly more than the uncompressed bytes.
             .large_file(length > u64::from(u32::MAX) - 16 * 1024 * 1024);
         if let Some(seconds) = extended_time(state.modified) {
             options.add_extra_field(EXTENDED_TIME, seconds, false)?;
@@ -168,7 +168,8 @@ impl PackageWriter {
     }
 }
 
-/// Is what has this type compressed already? Packing it again takes time and saves nothing.
+/// Whether content of this type is already compressed. Compressing it again takes time and saves
+/// nothing.
 pub(crate) fn is_packed(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, name) = essence.split_once('/').unwrap_or((&essence, ""));

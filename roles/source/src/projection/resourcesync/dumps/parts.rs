@@ -1,4 +1,5 @@
-//! The packages of one dump while it is made: each small enough, each with its manifest beside it.
+//! Packages of one dump while it is made, each within the size limit and with a manifest next to
+//! it.
 
 use super::package::PackageWriter;
 use super::record::Package;
@@ -11,16 +12,16 @@ use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::path::Path;
 
-/// The time span that a dump covers.
+/// Time span that a dump covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span {
-    /// Everything, with all changes until `at`.
+    /// All resources, with all changes until `at`.
     Resources { at: Timestamp },
     /// All changes after `from` until `until`.
     Changes { from: Timestamp, until: Timestamp },
 }
 
-/// The packages of a dump in the making.
+/// Packages of a dump that is being made.
 pub(super) struct Parts<'a> {
     folder: &'a Path,
     name: &'a str,
@@ -28,9 +29,9 @@ pub(super) struct Parts<'a> {
     urls: &'a SetUrls,
     options: &'a DumpOptions,
     current: Option<PackageWriter>,
-    /// The current part covers the changes after this position.
+    /// Time after which the current package covers changes.
     from: Timestamp,
-    /// Time of what was packaged last.
+    /// Time of the item that was packaged last.
     last: Timestamp,
     done: Vec<Package>,
 }
@@ -60,7 +61,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The package that takes the next bitstream of so many bytes.
+    /// Package for the next bitstream of this number of bytes; a new package if the current one is
+    /// full.
     pub(super) fn room_for(&mut self, bytes: u64) -> Result<&mut PackageWriter, DumpError> {
         if self
             .current
@@ -78,12 +80,12 @@ impl<'a> Parts<'a> {
         self.current.as_mut().ok_or(DumpError::Cancelled)
     }
 
-    /// Something of that time was packaged.
+    /// Notes the time of a packaged item.
     pub(super) fn wrote(&mut self, time: Timestamp) {
         self.last = time;
     }
 
-    /// Ends the last part; a dump has one at least, though nothing may be in it.
+    /// Completes the last package. A dump has at least one package, which may be empty.
     pub(super) fn finish(mut self) -> Result<Vec<Package>, DumpError> {
         self.room_for(0)?;
         self.end_part(match self.span {

@@ -1,4 +1,4 @@
-//! How many files are made at a time.
+//! Limit of the files that are made on demand at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,54 +1,54 @@
-//! The record of a dump: the packages that make it up, kept as the document that announces them, in
-//! the folder that holds them.
+//! Record of a dump: a document with the packages of the dump, in the folder of the dump.
 
 use crate::publish::SetUrls;
 use abreast_resourcesync::package::ZIP;
 use abreast_resourcesync::v1_1::{Capability, Document, Entry, Head, Ln, Root};
 use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
 
-/// What the record calls a link to a dump of ResourceSync 0.1 that a package becomes.
+/// Relation in the record for a dump of ResourceSync 0.1 that a package becomes.
 const PART: &str = "part";
 /// The link to the manifest of a package.
 const CONTENTS: &str = "contents";
 
-/// One ZIP file of a dump.
+/// One package, a ZIP file of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Its name without `.zip`; its manifest's without `.xml`.
+    /// Name of the package without `.zip`, and of its manifest without `.xml`.
     pub stem: String,
-    /// Bytes of the ZIP file.
+    /// Length of the ZIP file in bytes.
     pub length: u64,
-    /// Digests of the ZIP file.
+    /// Digests of the ZIP file, as documents list them.
     pub digests: Digests,
-    /// SHA-256 of the manifest beside it; `None` if an earlier version described it.
+    /// SHA-256 of the manifest next to the package; `None` in a record of an earlier version.
     pub manifest: Option<[u8; 32]>,
-    /// `at` of resources, `from` of changes.
+    /// Time `at` of resources, or `from` of changes.
     pub begin: Timestamp,
-    /// `completed` of resources, `until` of changes.
+    /// Time `completed` of resources, or `until` of changes.
     pub end: Timestamp,
-    /// The dumps of ResourceSync 0.1 that it becomes; `None` if an earlier version described it.
+    /// Number of dumps of ResourceSync 0.1 that the package becomes; `None` in a record of an
+    /// earlier version.
     pub parts: Option<u64>,
 }
 
-/// A complete dump.
+/// A complete dump with its packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// Its name: what its packages' names begin with. Never given twice.
+    /// Name of the dump, the prefix of the names of its packages; never reused.
     pub name: String,
-    /// `at` of resources: every change until then is included. `from` of changes.
+    /// Time `at` of resources, up to which every change is included, or `from` of changes.
     pub begin: Timestamp,
-    /// `completed` of resources, `until` of changes.
+    /// Time `completed` of resources, or `until` of changes.
     pub end: Timestamp,
-    /// Its packages.
+    /// Packages of the dump, in the order of their entries.
     pub packages: Vec<Package>,
 }
 
-/// Resources or changes?
+/// Kind of a dump: resources or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpKind {
     /// A Resource Dump [rs-core §11.1].
     Resources,
-    /// A Change Dump, or a part of one [rs-core §13.1].
+    /// A Change Dump, or a part of a Change Dump [rs-core §13.1].
     Changes,
 }
 
@@ -62,12 +62,12 @@ impl DumpKind {
 }
 
 impl Dump {
-    /// Bytes of all packages.
+    /// Total length of all packages in bytes.
     pub fn bytes(&self) -> u64 {
         self.packages.iter().map(|package| package.length).sum()
     }
 
-    /// The document that announces it.
+    /// Renders the record as a document.
     pub(super) fn to_document(&self, kind: DumpKind, urls: &SetUrls) -> Document {
         let mut head = Head {
             root: Root::UrlSet,
@@ -89,7 +89,7 @@ impl Dump {
         }
     }
 
-    /// Reads it back; `None` if it is not such a document, or its URLs are not those of now.
+    /// Parses a record; `None` if the document is not a record, or has URLs of another public base.
     pub(super) fn from_document(
         name: &str,
         kind: DumpKind,
@@ -137,7 +137,8 @@ impl Dump {
 }
 
 impl Package {
-    /// Its entry in the record: beside that of the dump, the digest of its manifest and a link for each of its parts.
+    /// Entry of the package in the record: the entry in the dump, with the digest of the manifest
+    /// and a link for each part.
     fn to_record(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
         let mut entry = self.to_entry(kind, urls);
         for link in entry.links.iter_mut().filter(|link| link.rel == CONTENTS) {
@@ -150,7 +151,7 @@ impl Package {
         entry
     }
 
-    /// The entry of a Resource Dump or a Change Dump [rs-core §11.1, §13.1].
+    /// Entry of the package in a Resource Dump or a Change Dump [rs-core §11.1, §13.1].
     pub(crate) fn to_entry(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
         let mut entry = Entry {
             loc: urls.package(&self.stem),
@@ -178,7 +179,7 @@ impl Package {
     }
 }
 
-/// The SHA-256 of the manifest of a package, by the entry of the package in the record.
+/// SHA-256 of the manifest of a package, from the entry in the record.
 pub(super) fn manifest_digest(entry: &Entry) -> Option<[u8; 32]> {
     entry.links.iter().find(|link| link.rel == CONTENTS)?.digests.sha256
 }

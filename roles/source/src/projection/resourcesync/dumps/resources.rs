@@ -33,7 +33,7 @@ const MOST_OPEN: usize = 50_000;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes the packages of a dump in a folder; they are durable when this returns.
+/// Makes the packages of a dump in a folder; the packages are durable on return.
 pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, DumpError> {
     let head = job.log.head(job.set.id)?;
     if head.importing {
@@ -51,14 +51,14 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
             if slice.len() < SLICE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         let Some(last) = slice.last() else { break };
-        // The first key behind it.
+        // The smallest key after the last one.
         range.start = format!("{}\0", last.key);
         for resource in slice {
             if !job.bytes.has(&resource.key, &resource.state) {
                 if resource.position <= head.position {
                     return Err(DumpError::Elsewhere(resource.key));
                 }
-                // Came after `at`: the Change List has it.
+                // The resource was added after `at`, so the Change List has it.
                 continue;
             }
             copier.take(item(job, resource, head.time), &mut parts)?;
@@ -74,7 +74,7 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
     Ok(Dump { name: name.to_owned(), begin: head.time, end: now().max(head.time), packages })
 }
 
-/// Tries again what did not agree with the log.
+/// Retries items that did not agree with the log.
 fn settle(
     job: &Job<'_>,
     copier: &mut Copier<'_>,
@@ -87,8 +87,8 @@ fn settle(
         let mut missing = None;
         let mut left = 0_u64;
         for key in std::mem::take(&mut open).into_keys() {
-            // Gone from the log: its deletion came after the table was read, so the Change List has
-            // it.
+            // The resource was deleted after the table was read, so the Change List has the
+            // deletion.
             let Some(resource) = job.log.resource(job.set.id, &key)? else { continue };
             let changed = resource.position > position;
             copier.take(item(job, resource, at), parts)?;

@@ -1,4 +1,4 @@
-//! The changes since a point, in one package, made on demand.
+//! Packages with the changes since a point, made on demand.
 
 use super::changes::{self, Range, Which};
 use super::dump_folder::{DumpFolder, compact};
@@ -17,16 +17,16 @@ const MOST_KEPT: usize = 8;
 /// Bytes of them, in packages of the largest size.
 const MOST_PARTS: u64 = 4;
 
-/// The point after which changes are packaged.
+/// Point after which changes are packaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// After the change at this position; 0 is before the first.
+    /// After the change at this position; 0 is before the first change.
     Position(u64),
     /// After all changes until this time.
     Time(Timestamp),
 }
 
-/// The changes after a point, until now.
+/// Range of the changes after a point until now.
 pub(super) fn range(
     log: &dyn ChangeLog,
     set: SetId,
@@ -54,11 +54,11 @@ pub(super) fn range(
         }
         Since::Time(time) => position_at(log, set, time).map_err(failed)?,
     };
-    // What came meanwhile may be newer than the head; it is left for the next time.
+    // Changes during this call may be newer than the head, and are left to the next request.
     Ok(Range { after, last: head.position.max(after), from, until: head.time.max(from), which })
 }
 
-/// Time of the change at a position; the log's beginning for 0.
+/// Time of the change at a position; the beginning of the log for 0.
 pub(crate) fn time_of(
     log: &dyn ChangeLog,
     set: SetId,
@@ -76,7 +76,7 @@ pub(crate) fn time_of(
     Ok(time)
 }
 
-/// The last change until a time, and its own time; the log's beginning if there is none.
+/// Position and time of the last change until a time; the beginning of the log if there is none.
 pub(super) fn position_at(
     log: &dyn ChangeLog,
     set: SetId,
@@ -86,13 +86,13 @@ pub(super) fn position_at(
     Ok((position, time_of(log, set, position)?))
 }
 
-/// The page that a position is on, or would be.
+/// Number of the page that has, or would have, a position.
 pub(super) fn page_of(
     log: &dyn ChangeLog,
     set: SetId,
     position: Position,
 ) -> Result<Option<Page>, LogError> {
-    // A log that was restarted has no first pages.
+    // A recreated log does not have the first pages.
     let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
     let (mut low, mut high) = (first, log.head(set)?.open_page);
     let mut found = None;
@@ -111,7 +111,7 @@ pub(super) fn page_of(
     Ok(found)
 }
 
-/// The package of a range, made unless it is there already.
+/// Package of a range, which is made if it does not exist.
 pub(super) fn package(
     job: &Job<'_>,
     dump_folder: &Mutex<DumpFolder>,
@@ -144,7 +144,7 @@ pub(super) fn package(
         }
         Err(error) => return Err(SinceError::Failed(Box::new(error))),
     };
-    // Another request may have completed it meanwhile.
+    // Another request may have completed the package meanwhile.
     if let Some(path) = lock().file(&file) {
         return Ok(path);
     }
