@@ -8,7 +8,7 @@ use abreast_resourcesync::v0_1::{
     Tolerance,
 };
 use abreast_webtypes::{Timestamp, W3cDatetime};
-use any::{any_datetime, any_digests, any_length, any_uri, any_value, datetime};
+use any::{FIRST_MICROS, any_datetime, any_digests, any_length, any_uri, any_value, datetime};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn any_entry(change_set: bool) -> impl Strategy<Value = Entry> {
 
 /// Not later than any document below.
 fn datetime_of_change() -> impl Strategy<Value = W3cDatetime> {
-    (Timestamp::MIN.as_micros()..=1_500_000_000_000_000).prop_map(datetime)
+    (FIRST_MICROS..=1_500_000_000_000_000).prop_map(datetime)
 }
 
 fn any_document() -> impl Strategy<Value = Document> {
