@@ -105,7 +105,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let rows: Vec<Vec<String>> = [
         ("patch written, IRIs in place of blank nodes", skolem),
         ("patch written, labels of blank nodes", labels),
-        ("both descriptions read by oxttl", parse),
+        ("two descriptions read by oxttl", parse),
         ("patch read (strict)", read),
         ("patch read and applied, both digests compared", apply),
     ]

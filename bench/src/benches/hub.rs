@@ -393,7 +393,7 @@ impl Bench<'_> {
         report.at_most(&format!("memory with {shown} idle subscriptions"), &peaks[1], 64.0, " MiB");
         report.text(&format!(
             "Memory is the peak of the whole server from its start on, all {shown} subscriptions read, each with a secret of \
-             32 bytes; without any it is {} MiB.",
+             32 bytes; without subscriptions, the figure is {} MiB.",
             peaks[0].text()
         ));
         Ok(())

@@ -64,7 +64,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.text(
         "Notifications of 10 KiB, each a separate row, durable before its publisher gets the response. The disk alone, for comparison: a \
          file that 10 KiB are appended to and made durable (`fdatasync`) one after another, and the same by the mebibyte. \
-         What is accepted while the disk works is made durable together.",
+         Notifications accepted during a write are made durable together.",
     );
     let mut rows =
         vec![vec!["disk alone, 10 KiB at a time".to_owned(), figures.bare.text(), String::new()]];

@@ -85,7 +85,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             row("the parser alone, s", |size| &size.parse),
             row("baseline, s", |size| &size.baseline),
             row("CPU of the copying program, s", |size| &size.cpu),
-            row("its memory, MiB", |size| &size.memory),
+            row("memory of the copying program, MiB", |size| &size.memory),
         ],
     );
     Ok(())
