@@ -12,8 +12,8 @@ use std::fs;
 const PREFACE: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench`; each section states time, machine and command. Every figure stands beside a
-limit or a peer measured in the same run, in turn. Given are the median and (smallest – largest) of the rounds;
+Written by `cargo xtask bench`; each section states time, machine and command. Every figure is printed next to a
+limit or a peer measured in the same run, in turn. Figures are the median and (smallest – largest) of the rounds;
 ratios are taken round by round. A mirror counts only if it equals the source byte for byte. How the benches
 work: [bench/README.md](../bench/README.md); raw figures: [bench/results](../bench/results).
 ";

@@ -31,7 +31,7 @@ const WORDS: [&str; 6] = ["MAX", "MOST", "LIMIT", "LONGEST", "LARGEST", "RATIO"]
 
 const HEAD: &str = "# Limits
 
-Every limit that is fixed in the program: what it refuses, leaves out or waits for beyond it. Limits that users set, and their
+Every limit that is fixed in the program. Input above a limit is refused or left out, or it waits. Limits that users set, and their
 defaults, are in `abreast help` of each command and in [configuration.md](configuration.md).
 
 This file is made from the code by `cargo xtask generate`.

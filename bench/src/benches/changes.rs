@@ -62,8 +62,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         " ×",
     );
     report.text(&format!(
-        "`abreast sync --follow --push events` beside `abreast serve`, both with their defaults: {count} files written, each {} ms \
-         after the copy has the one before and timed from its closing until the copy has its content. Then {files} files of some \
+        "`abreast sync --follow --push events` next to `abreast serve`, both with their defaults: {count} files written, each {} ms \
+         after the copy has the previous file and timed from its closing until the copy has its content. Then {files} files of some \
          bytes, {TOGETHER} in a folder, written into a served folder as fast as one program can; CPU of `abreast serve` until all \
          are in its log. `--wait-for-quiet` is how it was before: every path waits until it was quiet for 200 ms.",
         QUIET.as_millis(),

@@ -69,7 +69,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.at_least("put durably, a second, 1,000 at a time", &figures.put, 50_000.0, "");
     report.at_least("read in the order of keys, a second", &figures.in_order, 100_000.0, "");
     report.at_most(
-        "bytes on disk after half was removed, of what is kept",
+        "bytes on disk after half was removed, relative to the remaining bytes",
         &figures.on_disk,
         1.3,
         " ×",
@@ -83,7 +83,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         " MiB",
     );
     report.text(&format!(
-        "{count} contents of {BODY} bytes in one thread. Beside it the disk alone: the same bytes appended to one file, made durable \
+        "{count} contents of {BODY} bytes in one thread. The disk alone, for comparison: the same bytes appended to one file, made durable \
          (`fdatasync`) after every {BATCH}. The order of keys is the order in which they were put, as a set is imported and read; \
          that of addresses is random on disk. Every content is compared with its address when it is read."
     ));

@@ -80,7 +80,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         large_times.push(long.median());
     }
     report.at_most(
-        "a small list beside a large one, p99: share of the large one's time",
+        "a small list next to a large list, p99: share of the large one's time",
         &beside[1].over(&large_times),
         0.2,
         " ×",
@@ -96,8 +96,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.table(
         &["ms", "p50", "p99"],
         &[
-            vec!["small list, nothing beside it".to_owned(), alone[0].text(), alone[1].text()],
-            vec!["small list, beside the large one".to_owned(), beside[0].text(), beside[1].text()],
+            vec!["small list alone".to_owned(), alone[0].text(), alone[1].text()],
+            vec![
+                "small list, next to the large list".to_owned(),
+                beside[0].text(),
+                beside[1].text(),
+            ],
             vec!["large list, in gzip".to_owned(), large_times.text(), String::new()],
         ],
     );

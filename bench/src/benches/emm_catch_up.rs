@@ -122,11 +122,11 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     );
     report.text(&format!(
         "Each of {count} entities of {STATEMENTS} statements has changed by one statement. `abreast sync \
-         …/data/emm/0.1/patches`, from the start of the process to its end, over a line of {} ms; beside it requests for the \
-         descriptions over the same line, one after the other on one connection: {REQUESTS} of them were timed, and their time \
-         multiplied by {}. Entities replaced a second: once the pages are read and the plan is made. In memory ({MEMORY}), it \
-         is what the program takes. A loop of one thread that writes as many files of the same size on the disk, each under \
-         another name first, and renames them over the old ones: {} a second; the folder on the disk reaches {} × of that. \
+         …/data/emm/0.1/patches`, from the start of the process to its end, over a line of {} ms; for comparison, requests for the \
+         descriptions over the same line, one after the other on one connection: {REQUESTS} requests were timed, and their time \
+         multiplied by {}. Entities replaced a second: once the pages are read and the plan is made. In memory ({MEMORY}), the \
+         figure is the program's own time. A loop of one thread that writes as many files of the same size on the disk, each under \
+         another name first, and renames them over the old ones: {} a second; the folder on the disk reaches {} × of this rate. \
          The first target of a round pays for making the pages, which the server keeps for the others.",
         ROUND_TRIP.as_millis(),
         entities / REQUESTS,

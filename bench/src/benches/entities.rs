@@ -67,7 +67,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let (size, before) = (number(many.entities as f64), number(few.entities as f64));
     report.at_most(&format!("start with {size} entities"), &many.start, 2.0, " s");
     report.at_most(
-        &format!("one changed entity: time with {size}, of that with {before}"),
+        &format!("one changed entity: time with {size}, relative to {before}"),
         &many.put.over(&few.put),
         1.2,
         " ×",
@@ -75,9 +75,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.at_most(&format!("memory with {size} entities"), &many.memory, 64.0, " MiB");
     let [short, long] = lengths.map(|length| number(length as f64));
     report.at_most(
-        &format!(
-            "what changed since a time: time with a log of {long} changes, of that of {short}"
-        ),
+        &format!("changes since a time: time with a log of {long} changes, relative to {short}"),
         &asked[1].over(&asked[0]),
         1.2,
         " ×",

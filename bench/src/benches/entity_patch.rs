@@ -100,12 +100,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.text(&format!(
         "{count} entities of {STATEMENTS} statements in memory, one thread: eight statements have IRIs and literals, four a blank \
          node; one literal differs in each and, in every third, one statement of the blank node. A patch has the digests of both \
-         descriptions. Beside it oxttl reads the N-Triples of both."
+         descriptions. For comparison, oxttl reads the N-Triples of both."
     ));
     let rows: Vec<Vec<String>> = [
         ("patch written, IRIs in place of blank nodes", skolem),
         ("patch written, labels of blank nodes", labels),
-        ("both descriptions read by oxttl", parse),
+        ("two descriptions read by oxttl", parse),
         ("patch read (strict)", read),
         ("patch read and applied, both digests compared", apply),
     ]

@@ -64,7 +64,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         ("pages", |log| &log.pages),
     ] {
         report.at_most(
-            &format!("{what}: p99 with a log of {many} changes, of that of {few}"),
+            &format!("{what}: p99 with a log of {many} changes, relative to {few}"),
             &of(long).over(of(short)),
             1.2,
             " ×",
@@ -194,7 +194,7 @@ fn in_memory(settings: &Settings, report: &mut Report) -> Result<()> {
         "",
     );
     report.at_least(
-        "reading pages, of the rate of serde_json with the types of one form",
+        "reading pages: rate, relative to serde_json with the types of one form",
         &typed.over(read),
         0.5,
         " ×",

@@ -1,4 +1,4 @@
-//! Documents that are made to cost much: CPU time and memory of what reads them.
+//! Documents made to need much time or memory: CPU time and memory of what reads them.
 
 use crate::abreast;
 use crate::report::Report;
@@ -158,8 +158,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.at_most("most CPU time for one document", &greatest(&cpu), CPU_MAX, " s");
     report.at_most("most memory for one document", &greatest(&memory), MEMORY_MAX, " MiB");
     report.text(&format!(
-        "Documents of {} MB that are made to cost much, each read by its commands: `abreast import --dry-run` for RDF, and `abreast validate`. \
-         Memory is that of the whole process.",
+        "Documents of {} MB made to need much time or memory, each read by its commands: `abreast import --dry-run` for RDF, and `abreast validate`. \
+         Memory is the memory of the whole process.",
         number(bytes as f64 / 1e6)
     ));
     report.table(&["document", "command", "exit code", "CPU, s", "memory, MiB"], &rows);

@@ -228,7 +228,7 @@ impl Bench<'_> {
             .collect();
         report.text(&format!(
             "{count} notifications of 10 KiB to {} subscriptions, from `abreast serve` with its store on disk: every \
-             notification durable before it is delivered, progress recorded. CPU time is that of the whole server, from the first \
+             notification durable before it is delivered, progress recorded. CPU time is the time of the whole server, from the first \
              request to publish to the last answer. The limit is what wrk posts to the same receiver for a second of its own CPU \
              time, on as many connections as the hub has: {} on {CONNECTIONS} kept ones, {} on new ones, {} on {} kept ones; on \
              {MORE_CONNECTIONS} kept ones it is {}. For signed deliveries the time of one HMAC is added ({} and {} a second).",
@@ -258,7 +258,7 @@ impl Bench<'_> {
         hub.deliver(&mut receiver, self.subscribers, count)
     }
 
-    /// From publishing to the last subscriber, and what those who hang cost the others.
+    /// From publishing to the last subscriber, and what hanging receivers cost the others.
     fn times(&self, report: &mut Report) -> Result<()> {
         let count = self.settings.size(100, 10);
         let (mut last, mut last_99) = (Samples::default(), Samples::default());
@@ -300,15 +300,15 @@ impl Bench<'_> {
         );
         let effect = beside.over(&alone);
         report.at_most(
-            "a tenth of the subscribers hangs: p99 of the others, of that without",
+            "a tenth of the subscribers hangs: p99 of the others, relative to none hanging",
             &effect,
             1.1,
             " ×",
         );
         report.text(&format!(
-            "{count} notifications one after another, each published when everybody has the one before; timed from the \
-             request to publish, its durable record included. Those who hang take a connection and never answer; for this, \
-             each subscriber is on a host of its own."
+            "{count} notifications one after another, each published when every subscriber has the previous one; timed from the \
+             request to publish, its durable record included. Hanging subscribers take a connection and never answer; for this, \
+             each subscriber is on a separate host."
         ));
         report.table(
             &["ms", ""],
@@ -359,7 +359,7 @@ impl Bench<'_> {
         report.at_most("one accepted, durable, p99", &single_99, 5.0, " ms");
         report.text(
             "Notifications of 10 KiB posted with a token to a topic nobody subscribes to, each durable before its answer: by \
-             wrk in groups, and one after another on one connection. Beside it a file alone, appended to and made durable.",
+             wrk in groups, and one after another on one connection. For comparison, a file alone, appended to and made durable.",
         );
         report.table(
             &["", ""],
@@ -393,7 +393,7 @@ impl Bench<'_> {
         report.at_most(&format!("memory with {shown} idle subscriptions"), &peaks[1], 64.0, " MiB");
         report.text(&format!(
             "Memory is the peak of the whole server from its start on, all {shown} subscriptions read, each with a secret of \
-             32 bytes; without any it is {} MiB.",
+             32 bytes; without subscriptions, the figure is {} MiB.",
             peaks[0].text()
         ));
         Ok(())

@@ -62,9 +62,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.at_most(&format!("start, with {} targets", known.count), &known.start, 1_000.0, " ms");
     report.at_most(&format!("progress of {SAVED} targets, durable"), &known.save, 200.0, " ms");
     report.text(
-        "Notifications of 10 KiB, each a row of its own, durable before its publisher gets the response. Beside it the disk alone: a \
+        "Notifications of 10 KiB, each a separate row, durable before its publisher gets the response. The disk alone, for comparison: a \
          file that 10 KiB are appended to and made durable (`fdatasync`) one after another, and the same by the mebibyte. \
-         What is accepted while the disk works is made durable together.",
+         Notifications accepted during a write are made durable together.",
     );
     let mut rows =
         vec![vec!["disk alone, 10 KiB at a time".to_owned(), figures.bare.text(), String::new()]];

@@ -32,7 +32,7 @@ const DOCUMENTS: [&str; 4] = [
     "the open Change List",
     "the index of the Resource List",
     "the list with the change",
-    "a list without it",
+    "a list without the change",
 ];
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -68,7 +68,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for (place, name) in DOCUMENTS.iter().enumerate() {
         let ratio = many.figures[place].over(&few.figures[place]);
         report.at_most(
-            &format!("{name}: time at {}, of that at {}", size(many), size(few)),
+            &format!("{name}: time at {}, relative to {}", size(many), size(few)),
             &ratio,
             1.2,
             " ×",

@@ -91,8 +91,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         }
     }
     report.text(&format!(
-        "{count} resources through a proxy that holds all bytes for 25 ms each way and a new connection for 50 ms; the rate \
-         is that of the whole run, from starting the program to its end, discovery and lists included. A bare GET through \
+        "{count} resources through a proxy that holds all bytes for 25 ms each way and a new connection for 50 ms; the \
+         rate is the rate of the whole run, from starting the program to its end, discovery and lists included. A bare GET through \
          it takes {} ms: the limit is connections over that.",
         round_trips.text()
     ));

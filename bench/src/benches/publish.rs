@@ -116,8 +116,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     );
     report.at_most(&format!("start on {many} known resources until ready"), &restart, 2.0, " s");
     report.text(&format!(
-        "Files of about 20 bytes, 1,000 a folder. A change is timed from closing the written file until a client that asks \
-         for the open Change List again and again (conditionally, at most once a millisecond) reads it there, less the \
+        "Files of about 20 bytes, 1,000 a folder. A change is timed from closing the written file until a client that \
+         requests the open Change List repeatedly (conditionally, at most once a millisecond) reads it there, less the \
          debounce of {} ms; median of {CHANGES} changes a round. Memory is the peak of the process.",
         DEBOUNCE.as_millis()
     ));

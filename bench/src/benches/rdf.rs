@@ -37,7 +37,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             "first": filled.json(), "changed": compared.json(), "same": repeated.json() }));
     }
     report.at_most(
-        "1 % of entities changed: time, of that of `sort -c` and one reading of the file",
+        "1 % of entities changed: time, relative to `sort -c` and a reading of the file",
         &changed.over(&limit),
         3.0,
         " ×",
@@ -46,7 +46,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let length = std::fs::metadata(&states[0])?.len();
     report.text(&format!(
         "`abreast import SET FILE --data DIR` of {} statements about {} entities in sorted N-Triples ({:.2} GB), into a new \
-         set and then with {} of them changed. The limit is `LC_ALL=C sort -c` and `cat` of the same file, one after the other.",
+         set and then with {} changed entities. The limit is `LC_ALL=C sort -c` and `cat` of the same file, one after the other.",
         number((entities * STATEMENTS) as f64),
         number(entities as f64),
         length as f64 / 1e9,

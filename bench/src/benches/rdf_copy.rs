@@ -50,7 +50,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for size in &sizes {
         let statements = number((size.entities * STATEMENTS) as f64);
         report.at_least(
-            &format!("baseline of {statements} statements: rate, of that of the parser alone"),
+            &format!("baseline of {statements} statements: rate, relative to the parser alone"),
             &size.parse.over(&size.baseline),
             0.5,
             " ×",
@@ -85,7 +85,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             row("the parser alone, s", |size| &size.parse),
             row("baseline, s", |size| &size.baseline),
             row("CPU of the copying program, s", |size| &size.cpu),
-            row("its memory, MiB", |size| &size.memory),
+            row("memory of the copying program, MiB", |size| &size.memory),
         ],
     );
     Ok(())

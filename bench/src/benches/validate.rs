@@ -72,7 +72,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     );
     report.text(&format!(
         "The Resource Lists of `abreast serve` on 127.0.0.1, {size} entries in {} lists, {} MB, made before; one thread parses \
-         them in memory. `abreast validate` fetches every document and judges it; no resource is fetched (`--sample 0`).",
+         them in memory. `abreast validate` fetches every document and checks it; no resource is fetched (`--sample 0`).",
         lists.len(),
         number(bytes as f64 / 1e6)
     ));

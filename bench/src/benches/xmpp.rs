@@ -57,8 +57,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         " ms",
     );
     report.text(&format!(
-        "`abreast sync --follow --xmpp-jid` beside `abreast serve` with `[xmpp]`, and Prosody between, all with their defaults, with \
-         TLS: {count} files written, each {} ms after the copy has the one before, timed until the copy has its content (debounce of \
+        "`abreast sync --follow --xmpp-jid` next to `abreast serve` with `[xmpp]`, and Prosody between, all with their defaults, with \
+         TLS: {count} files written, each {} ms after the copy has the previous file, timed until the copy has its content (debounce of \
          Source and notifications included). Then {burst} files, {TOGETHER} in a folder, as fast as one program can write them.",
         QUIET.as_millis(),
     ));

@@ -70,14 +70,14 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
             let hanging = number(*hanging as f64);
             let healthy = found.healthy.over(&all[0].healthy);
             report.at_most(
-                &format!("{hanging} hang {name}: p99 of the others, of that without"),
+                &format!("{hanging} hang {name}: p99 of the others, relative to none hanging"),
                 &healthy,
                 1.5,
                 " ×",
             );
             let repeats = found.repeats.over(&all[0].repeats);
             report.at_most(
-                &format!("{hanging} hang {name}: p99 of repeats, of that without"),
+                &format!("{hanging} hang {name}: p99 of repeats, relative to none hanging"),
                 &repeats,
                 1.5,
                 " ×",
@@ -86,12 +86,17 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     }
     report.text(&format!(
         "{HEALTHY} receivers answer, {FAILING} answer 503 to each notification once, and so many take a connection and never \
-         answer. {count} notifications one after another, each published when everybody who answers has the one before; \
+         answer. {count} notifications one after another, each published when every answering receiver has the previous one; \
          timed from when it is durable (the answer to the publisher, or the first delivery if that was sooner). A repeat is timed from the failure on, its random pause of 0.1 to 1 s included. \
          At the first notification after the start nobody is known yet."
     ));
     report.table(
-        &["p99 in ms; those who hang", "of the others", "of repeats", "of the first notification"],
+        &[
+            "p99 in ms; hanging receivers",
+            "of the others",
+            "of repeats",
+            "of the first notification",
+        ],
         &rows,
     );
     Ok(())

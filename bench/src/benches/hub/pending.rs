@@ -43,7 +43,7 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     }
     report.at_most("memory of one subscription that is not verified", &each, 2_048.0, " B");
     report.text(&format!(
-        "{} subscriptions were requested over HTTP, each with a callback on a host of its own that takes connections and never \
+        "{} subscriptions were requested over HTTP, each with a callback on a separate host that takes connections and never \
          answers, and a secret of 32 bytes. The figure is the growth of resident memory from the first {BEFORE} requests to \
          the last, for each subscription that `/metrics` counts as unverified then.",
         number((BEFORE + count) as f64)

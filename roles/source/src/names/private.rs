@@ -448,7 +448,7 @@ mod tests {
         rename("q/2", "q/1");
         rename("q/3", "q/2");
         assert_eq!(hidden(), ["q/1/copy/y", "q/2/copy/x"]);
-        // The copy was removed from memory meanwhile.
+        // The copy was removed from memory in the meantime.
         rename("q", "o");
         private.copies().sweep(&folder, b"");
         rename("o", "q");

@@ -44,7 +44,7 @@ mod tests {
     /// A set of entities in two shards, with stored descriptions.
     struct Place {
         temporary: tempfile::TempDir,
-        /// Unique, so that messages of other tests are not found.
+        /// The IRI is unique, so that messages of other tests are not found.
         slug: String,
         clock: Arc<FixedClock>,
         log: Arc<dyn ChangeLog>,
@@ -94,7 +94,7 @@ mod tests {
             self.temporary.path().join(format!("store-{number}"))
         }
 
-        /// Opens a store as a start does.
+        /// Opens a store in the same way as a start of the server.
         fn open(&self, kind: Kind, root: &Path, every: Duration) -> Opened<'_> {
             let contents = self.contents.clone();
             let open: OpenKept = Arc::new(move |id| contents.open_read(id).map_err(Into::into));
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// An open store, of which one kind of files is made.
+    /// An open store, in which files of one kind are made.
     struct Opened<'a> {
         place: &'a Place,
         kind: Kind,
@@ -172,7 +172,7 @@ mod tests {
             }
         }
 
-        /// Dumps of ResourceSync 0.1 are made of the dumps of 1.1.
+        /// Makes the dumps of ResourceSync 1.1 first, if the kind is made from them.
         fn prepare(&self) {
             if self.kind == Kind::Derived {
                 self.set.dumps().unwrap().tend();

@@ -107,7 +107,8 @@ mod tests {
                 let _turn = lanes.change(waiting, LARGE);
                 sender.send(()).unwrap();
             });
-            // It waits for the other large one, and gave its place among the small ones up.
+            // The reader waits for the other large document, and has left its place among the small
+            // documents.
             small.push(lanes.small());
             assert_eq!(
                 begun.recv_timeout(Duration::from_millis(50)),

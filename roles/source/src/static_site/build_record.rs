@@ -306,7 +306,7 @@ mod tests {
         let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
         record.claim(&paths(&["a.xml", "b/c.xml"])).unwrap();
         drop(record);
-        // Killed while it wrote a claim.
+        // The process was killed while it wrote a claim.
         let mut file = dir.open_append(NAME).unwrap().0;
         file.write_all(b"owned half").unwrap();
         let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
@@ -335,7 +335,7 @@ mod tests {
             assert!(matches!(opened, Err(SiteError::Record(_))), "bit {bit}: {opened:?}");
             assert!(is_site_record_damaged(place.path()).unwrap(), "bit {bit}");
         }
-        // Cut off anywhere behind the first part, as by a kill.
+        // The file is cut off at any point after the first part, as by a kill.
         let first = right.windows(7).position(|bytes| bytes == SEAL).unwrap() + 72;
         for end in first..right.len() {
             std::fs::write(&path, &right[..end]).unwrap();
@@ -364,7 +364,7 @@ mod tests {
             assert!(record.owns("a.xml") && !record.owns("c.xml"), "{lost:?}");
             record.claim(&paths(&["d.xml"])).unwrap();
             assert!(BuildRecord::open(&dir, "https://x/").unwrap().owns("d.xml"), "{lost:?}");
-            // In an earlier part it is damage.
+            // A cut in an earlier part counts as damage.
             torn.extend_from_slice(&sealed(b"owned e.xml\n".to_vec()));
             std::fs::write(&path, &torn).unwrap();
             assert!(is_site_record_damaged(place.path()).unwrap(), "{lost:?}");
@@ -424,7 +424,7 @@ mod tests {
         record.save().unwrap();
         assert_eq!(closed.map(|path| open("one").is_closed(path)), [true; 2]);
         assert_eq!(open("one").mark("set"), Some(mark));
-        // It is forgotten although no build was completed.
+        // Another origin removes the closed pages of the set, although no build was completed.
         assert_eq!(closed.map(|path| open("two").is_closed(path)), [false, true]);
         assert_eq!(closed.map(|path| open("one").is_closed(path)), [false, true]);
         assert_eq!(open("one").mark("set"), None);

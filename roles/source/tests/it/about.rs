@@ -11,7 +11,7 @@ fn sets(world: &World, number: usize) -> Publisher {
     sets_with(world, number, &About::default())
 }
 
-/// The first set has this description.
+/// Publishes `number` sets, the first with this description.
 fn sets_with(world: &World, number: usize, first: &About) -> Publisher {
     let urls = SourceUrls::new(BASE);
     let sets = (0..number).map(|number| {
@@ -70,7 +70,7 @@ fn many_sets_are_listed_by_an_index_of_source_descriptions() {
     for missing in [0, 4, u64::MAX] {
         assert!(publisher.document(&format!("sourcedescription/{missing}.xml")).is_err());
     }
-    // As long as one is enough there are no parts.
+    // If one Source Description is enough, the document has no parts.
     let publisher = publisher
         .with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(5))]);
     assert!(publisher.bytes("sourcedescription/1.xml").is_err());

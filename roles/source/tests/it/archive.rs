@@ -1,4 +1,4 @@
-//! Archives: the old lists that are kept, and the documents that list them.
+//! Archives: the stored old lists, and the documents that list them.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{Change, PageRule, State, append};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A publisher that takes a copy whenever something changed.
+/// A publisher that copies the Resource List after every change.
 fn publisher(world: &World, keep: usize) -> Publisher {
     world.publisher_of(archived(world, keep))
 }
@@ -41,7 +41,7 @@ fn read(publisher: &Publisher, path: &str) -> Document {
     Document::from_slice(&publisher.bytes(path).unwrap()).unwrap()
 }
 
-/// Every document that an entry leads to, as the routes of a server would find it.
+/// The archived document to which an entry links, read as a server reads it.
 fn follow(publisher: &Publisher, entry: &Entry) -> Document {
     assert!(entry.loc.starts_with(&format!("{BASE}set/archived/resourcelist/")), "{}", entry.loc);
     read(publisher, entry.loc.strip_prefix(BASE).unwrap())
@@ -90,7 +90,7 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
         read(&publisher, path).entries.iter().map(|entry| entry.at.unwrap().instant).collect();
     assert!(times.len() == 2 && times[0] < times[1], "oldest first");
 
-    // Told in the Capability List and the current lists, not in closed ones.
+    // The Capability List and the current lists link to the archives; closed lists do not.
     let capabilities = read(&publisher, "set/capabilitylist.xml");
     for (capability, kind) in [
         (Capability::ResourceListArchive, ArchiveKind::ResourceLists),
@@ -130,7 +130,7 @@ fn copies_of_many_lists_share_parts_and_the_oldest_go_first() {
     });
     assert_eq!(counts.collect::<Vec<_>>(), [(40, Some(1)), (40, Some(2))]);
 
-    // A third one drops the first, and the part that only the first needed.
+    // The third copy removes the first copy, with the part that only the first copy needed.
     update(&world, "k00", 3);
     assert!(archive(&publisher));
     assert_eq!(archived_files(&world).len(), parts + 2 + 2);

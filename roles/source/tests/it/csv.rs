@@ -1,5 +1,5 @@
-//! A protocol of one document and two topics: the changes of a set as CSV. It shows what a protocol
-//! needs, and where.
+//! A protocol with one document and two topics: the changes of a set as CSV. The example shows
+//! which parts a protocol needs, and where they belong.
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(crate) struct Csv;
 
-/// The topic of changes, and the topic in which the document itself is announced.
+/// The topic of changes, and the topic that announces the document.
 const CHANGES: &str = "/notify/csv";
 const FILES: &str = "/notify/csv-file";
 

@@ -1,4 +1,4 @@
-//! Files that are gone from a watched folder: most of them at once wait for a confirmation.
+//! Files that are missing in a watched folder: the deletion of most files waits for a confirmation.
 
 use crate::world::World;
 use abreast_source::watch::{Watch, WatchOptions};
@@ -39,7 +39,7 @@ fn emptying_a_watched_folder_deletes_nothing_until_confirmed() {
     });
     world.write("new", "1");
     eventually("other changes go on", || world.changes() == ["created new"]);
-    // Restarting changes nothing.
+    // A restart does not end the hold.
     watch.stop();
     let watch = start(&world, |_| ());
     eventually("the deletions are held again", || {
@@ -142,7 +142,7 @@ fn with_folders(world: &World, names: &[&str], files: usize) {
     }
 }
 
-/// As many as the guard would hold, were they lost.
+/// The moved files are as many as the guard would hold as deletions.
 #[test]
 fn half_of_a_large_set_that_moves_is_no_loss() {
     let world = World::new();
@@ -155,13 +155,13 @@ fn half_of_a_large_set_that_moves_is_no_loss() {
     };
     eventually("it is followed", has_moved);
     assert_eq!(watch.status().held(), None);
-    // Nor does it count afterwards.
+    // The move does not count in later deletions either.
     (0..40).for_each(|number| {
         std::fs::remove_file(world.folder.join(format!("c/{number}"))).unwrap();
     });
     eventually("few deletions are recorded", || world.keys().len() == 2_960);
     assert_eq!(watch.status().held(), None);
-    // While nobody watches.
+    // A folder is moved while no watch runs.
     watch.stop();
     std::fs::rename(world.folder.join("b"), world.folder.join("a")).unwrap();
     let watch = start(&world, |_| ());
@@ -178,7 +178,7 @@ fn held_deletions_end_when_others_take_their_place() {
     eventually("the deletions are held", || watch.status().held().is_some());
     (40..65).for_each(|number| world.write(&format!("{number:02}"), "1"));
     eventually("nothing is held", || watch.status().held().is_none() && world.keys().len() == 40);
-    // Each file is replaced by another one, again and again.
+    // Each file is replaced by another file, several times.
     for round in 0..4 {
         let names = (40 + 15 * round)..(55 + 15 * round);
         names.clone().for_each(|number| world.write(&format!("{:02}", number + 25), "1"));

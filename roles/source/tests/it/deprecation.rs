@@ -1,4 +1,4 @@
-//! Entities that are deprecated: each way into a set records that once, after what replaces them.
+//! Deprecated entities: every input of a set records the deprecation once, after the replacement.
 
 use crate::rdf::Place;
 use crate::world::BASE;
@@ -34,7 +34,7 @@ fn records(place: &Place, after: u64) -> Vec<ChangeRecord> {
     records
 }
 
-/// The kinds of the changes since a position, with the last part of each IRI, and of the replacements.
+/// Kinds of the changes after a position, with the last part of each IRI and of its replacements.
 fn changes(place: &Place, after: u64) -> Vec<(Kind, String)> {
     let last = |iri: &String| iri.rsplit('/').next().unwrap().to_owned();
     let one = |record: ChangeRecord| {
@@ -68,7 +68,7 @@ fn a_deprecation_in_the_state_is_recorded_once() {
     assert_eq!(replace(&place, OLD), [change(Kind::Update, "a")]);
     let one = "\"1\"^^<http://www.w3.org/2001/XMLSchema#boolean>";
     assert_eq!(replace(&place, &OWL.replace("true", one)), [change(Kind::Deprecate, "a")]);
-    // What replaces it comes first; a new replacement is a new deprecation.
+    // The replacement is recorded first; a new replacement is a new deprecation.
     let by = [change(Kind::Create, "c"), change(Kind::Deprecate, "a by c")];
     assert_eq!(replace(&place, BY), by);
     let more = BY.replace(":p 1", ":p 2");
@@ -88,7 +88,7 @@ fn a_set_may_begin_with_deprecated_entities() {
     ];
     assert_eq!(all, first);
     assert_eq!(replace(&place, BY), []);
-    // One that is new later.
+    // An entity that is deprecated when it is created later.
     let more = format!("{BY} :b :p 1 ; owl:deprecated true .");
     assert_eq!(replace(&place, &more), [change(Kind::Create, "b"), change(Kind::Deprecate, "b")]);
 }

@@ -1,4 +1,4 @@
-//! Dumps: packages are complete and correct, and with the Change List they are exactly the Source.
+//! Dumps: packages are complete and correct, and together with the Change List equal the Source.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{Change as LogChange, PageRule, State, SystemClock, append};
@@ -70,18 +70,18 @@ impl Made {
         self.read("set/resourcedump.xml")
     }
 
-    /// The file behind a URL that a document states.
+    /// The file at a URL that a document contains.
     fn file(&self, url: &str) -> PathBuf {
         let name = url.strip_prefix(&format!("{BASE}set/dump/")).unwrap();
         self.dumps.file(name).unwrap_or_else(|| panic!("{url} is not there"))
     }
 }
 
-/// A URI and its bytes; none of a deletion.
+/// A URI and its bytes, or `None` for a deletion.
 type Bitstream = (String, Option<Vec<u8>>);
 
-/// A package, unpacked and checked: every bitstream is as its entry says, and there is no other
-/// member.
+/// Unpacks and checks a package: every bitstream equals its entry, and the package has no other
+/// members.
 fn unpack(path: &Path) -> (Document, Vec<Bitstream>) {
     let mut zip = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
     let mut read = |name: &str| {
@@ -320,7 +320,7 @@ fn replaced_dumps_do_not_pile_up_however_often_one_is_made() {
     assert_eq!(made.dumps.resources().last().map(|dump| dump.begin), begins.last().copied());
 }
 
-/// The log says one thing, the file another, and nobody tells the log: such a dump would lack a
+/// The file differs from its state in the log, and no change is recorded: a dump would lack the
 /// resource.
 #[test]
 fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
@@ -338,7 +338,7 @@ fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
     assert!(made.dumps.newest_resources().is_none());
 }
 
-/// The file changed, and the log learns of it while the dump is made.
+/// The file has changed, and the change is recorded while the dump is made.
 #[test]
 fn a_file_changed_meanwhile_is_packaged_as_recorded_in_the_log() {
     let world = World::begun();
@@ -361,8 +361,8 @@ fn a_file_changed_meanwhile_is_packaged_as_recorded_in_the_log() {
     }
 }
 
-/// Packages are taken while a writer changes the folder all the time; with the changes after `at`
-/// they must be exactly what the Source has.
+/// Packages are made while a writer changes the folder continuously. Together with the changes
+/// after `at`, they must equal the Source.
 #[test]
 fn a_dump_made_during_change_plus_later_changes_is_complete() {
     for round in 0..3_u64 {
@@ -441,7 +441,7 @@ fn change_lists(made: &Made) -> Vec<abreast_resourcesync::v1_1::Entry> {
     pages.flat_map(|page| made.read(&format!("set/changelist/{page}.xml")).entries).collect()
 }
 
-/// Kept versions, in a folder by name.
+/// Stored versions, in a folder with names.
 fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
     let folder = world.temporary.path().join("kept");
     fs::create_dir_all(&folder).unwrap();
@@ -483,7 +483,7 @@ fn a_change_dump_has_one_bitstream_for_each_change() {
         Some(open_kept),
     );
     assert!(matches!(made.publisher.document("set/changedump.xml"), Err(PublishError::NotFound)));
-    // So that it begins with the first change.
+    // The Change Dump starts with the first change if the log was read before.
     eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     put("a", "one");
     put("a", "two");
@@ -564,12 +564,12 @@ fn dumps_of_a_log_that_was_begun_again_begin_with_it() {
         eventually("there is a Resource Dump", || made.dumps.newest_resources().is_some());
     }
     let path = world.temporary.path().join("source.db");
-    // One program has the store.
+    // Only one program can open the store.
     world.log = Arc::new(abreast_store::MemoryLog::new(Arc::new(SystemClock)));
     abreast_store::backup::restart_log(&path, Timestamp::from_seconds(0)).unwrap();
     world.log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
     let (open_kept, put) = kept(&world);
-    // A long interval: what is of the former log is replaced at once.
+    // The interval is long: dumps of the earlier log are replaced immediately.
     let every = Duration::from_secs(3_600);
     let slow = start(&world, DumpOptions { every, ..options() }, Some(Arc::clone(&open_kept)));
     let created = world.log.head(world.set).unwrap().created;
@@ -650,7 +650,7 @@ fn a_change_dump_never_speaks_for_a_change_whose_bytes_are_gone() {
     world.scan();
     world.write("c", "c");
     world.scan();
-    // Page 1 is both changes to `a` that others followed; page 2 is its last one and `b`.
+    // Page 1 has both superseded changes to `a`; page 2 has the last change to `a`, and `b`.
     eventually("what can be packaged is", || !made.dumps.changes().is_empty());
     let dump = made.read("set/changedump.xml");
     let (_, found) = unpack(&made.file(&dump.entries[0].loc));
@@ -742,7 +742,7 @@ fn a_package_since_a_point_is_refused_when_bytes_are_missing() {
         Err(SinceError::NotKept { position: 1 })
     ));
     assert!(made.dumps.since(Since::Position(1), Which::Every).is_ok());
-    // What is only wanted as it is now is there.
+    // The bytes of the current state are available.
     let last =
         |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
     assert_eq!(last(0), [(uri("a"), Some(b"22".to_vec()))]);
@@ -761,7 +761,7 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump() {
         world.write(key, key);
         world.scan();
     };
-    // Long before a try would be over, if one were made.
+    // The wait is longer than the test: an attempt would not end.
     let options = DumpOptions { patience: Duration::from_secs(3_600), changes: true, ..options() };
     let mut made = start(&world, DumpOptions { scheduled: false, ..options.clone() }, None);
     record("a");
@@ -785,7 +785,7 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump() {
 
     let made = start(&world, options, None);
     record("c");
-    // Resource Dumps come first: by then one was tried.
+    // Resource Dumps are made first, so an attempt was made before this change is packaged.
     eventually("the next change is packaged", || made.dumps.changes().len() == 2);
     assert!(made.dumps.newest_resources().is_none(), "it would lack what the Resource List has");
     assert!(!made.read_capabilities().contains(&Capability::ResourceDump));
@@ -835,7 +835,7 @@ fn kept_contents_are_in_dumps_whatever_their_uris() {
     assert_eq!(found, expected);
 }
 
-/// The bytes of a dump of version 0.1.
+/// Opens a dump of version 0.1.
 fn of_0_1(publisher: &Publisher, path: &str) -> Result<PublishedFile, FileError> {
     assert!(publisher.is_file(path), "{path}");
     publisher.file(path, None)
@@ -874,7 +874,7 @@ fn unpack_0_1(bytes: Vec<u8>) -> (v0_1::Document, BTreeMap<String, Vec<u8>>) {
 fn unwrap_warc(bytes: &[u8]) -> (v0_1::Document, BTreeMap<String, Vec<u8>>) {
     let (mut records, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
-        // One record a member: each can be read on its own.
+        // Each record is a separate gzip member, which can be read alone.
         let mut member = flate2::bufread::GzDecoder::new(rest);
         let mut record = Vec::new();
         member.read_to_end(&mut record).unwrap();
@@ -959,7 +959,7 @@ fn dumps_of_0_1_hold_the_same_resources() {
         let dumps = world.temporary.path().join("dumps");
         check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
         assert!(findings.is_empty(), "{findings:?}");
-        // One that is damaged is found, and made again.
+        // A damaged dump is detected, and made again.
         let name = names.iter().find(|name| name.ends_with("v0.1-1.zip")).unwrap();
         let damaged = folder.with_file_name(name);
         fs::write(&damaged, &zip[1..]).unwrap();
@@ -1018,7 +1018,7 @@ fn a_long_manifest_of_0_1_makes_several_dumps() {
         }
         assert_eq!(found.len(), 25);
     }
-    // There is no one dump then.
+    // If the dump has several parts, the address of a single dump does not exist.
     assert!(matches!(of_0_1(&publisher, "set/v0.1/dump.zip"), Err(FileError::NotFound(_))));
     let name = &made.dumps.newest_resources().unwrap().packages[0].stem;
     for path in [
@@ -1048,7 +1048,7 @@ fn a_dump_of_0_1_is_made_on_demand_and_goes_with_its_package() {
     let constant = constant.strip_prefix(BASE).unwrap().to_owned();
     assert_eq!(unpack_0_1(read_file(file)).1.len(), 1);
 
-    // What a crash left of others is removed by the next start.
+    // The next start removes unfinished files of a killed process.
     let package = made.dumps.newest_resources().unwrap().packages[0].stem.clone();
     let zip = made.dumps.file(&format!("{package}.zip")).unwrap();
     fs::write(zip.with_file_name(format!("making-{package}.v0.1-1.warc.gz")), "torn").unwrap();
@@ -1059,7 +1059,7 @@ fn a_dump_of_0_1_is_made_on_demand_and_goes_with_its_package() {
     let warc = read_file(of_0_1(&publisher, "set/v0.1/dump.warc.gz").unwrap());
     assert_eq!(unwrap_warc(&warc).1.len(), 1);
 
-    // A package that cannot be read is an error, not a shorter dump.
+    // An unreadable package causes an error, not a shorter dump.
     for ending in ["zip", "warc.gz"] {
         fs::remove_file(zip.with_file_name(format!("{package}.v0.1-1.{ending}"))).unwrap();
     }
@@ -1097,7 +1097,7 @@ fn a_set_without_a_dump_links_to_none_in_0_1() {
     let publisher = world.publisher().with_projection(ResourceSync01::default());
     assert!(dump_links(&publisher).is_empty());
     assert!(matches!(of_0_1(&publisher, "set/v0.1/dump.zip"), Err(FileError::NotFound(_))));
-    // Its resources are elsewhere.
+    // The resources of this set are on other servers.
     let made = start(&world, options(), None);
     let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
     eventually("it is known that there can be none", || made.dumps.impossible());

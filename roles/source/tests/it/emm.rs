@@ -25,7 +25,7 @@ use std::sync::Arc;
 const CONCEPT: &str = "http://www.w3.org/2004/02/skos/core#Concept";
 const PERSON: &str = "http://xmlns.com/foaf/0.1/Person";
 
-/// A set of entities.
+/// A set of entities in a store with versions.
 struct Place {
     temporary: tempfile::TempDir,
     log: Arc<dyn ChangeLog>,
@@ -121,7 +121,7 @@ fn read(publisher: &Publisher, url: &str) -> Value {
     read
 }
 
-/// The pages from `begin` of an Entry Point on, along links of a name.
+/// The pages from the link `begin` of an Entry Point on, following the links with a name.
 fn walk(publisher: &Publisher, entry: &str, begin: &str, link: &str) -> Vec<Value> {
     let (mut pages, mut seen) = (Vec::new(), HashSet::new());
     let entry = read(publisher, entry);
@@ -141,7 +141,7 @@ fn items(page: &Value) -> &Vec<Value> {
     page["orderedItems"].as_array().unwrap()
 }
 
-/// The numbers of all activities of a feed.
+/// Numbers of all activities of a feed.
 fn numbers(pages: &[Value]) -> Vec<u64> {
     let id = |item: &Value| item["id"].as_str().unwrap().rsplit('/').next().unwrap().parse();
     pages.iter().flat_map(items).map(|item| id(item).unwrap()).collect()
@@ -151,7 +151,8 @@ fn url(path: &str) -> String {
     format!("{BASE}set/{path}")
 }
 
-/// `a` to `g`, three changes of `a`, one of `pb`, one deletion, one removal, one deprecation.
+/// Entities `a` to `g`, with three changes of `a`, a change of `pb`, a deletion, a removal and a
+/// deprecation.
 fn changed() -> Place {
     let place = Place::new();
     for name in ["a", "pb", "c", "d", "e", "f", "g"] {
@@ -182,7 +183,7 @@ fn every_walk_of_a_feed_finds_its_changes_in_order() {
         .unwrap();
     let persons = records.iter().filter(|record| record.key.ends_with("pb"));
     let persons: Vec<u64> = persons.map(|record| record.position.0).collect();
-    // Without those that leave the label as it was.
+    // Positions without the changes that preserve the label.
     let labels: Vec<u64> = all.iter().copied().filter(|at| ![8, 10, 14].contains(at)).collect();
     for per_page in 1..=all.len() as u64 + 1 {
         let publisher = place.publisher(per_page);
@@ -242,14 +243,14 @@ fn activities_say_what_happened() {
             let origin = &item["origin"]["id"];
             assert_eq!(origin == &url(path), record.kind == Kind::Remove);
             assert_eq!(item.get("instrument").is_some(), profile == "emm-0.1");
-            // Where its description is, as long as there is one.
+            // The address of the description, while the entity has a description.
             let links = item["object"]["url"].as_array();
             assert_eq!(links.is_some(), record.state.is_some());
             if let Some(links) = links {
                 let href = links[0]["href"].as_str().unwrap();
                 assert_eq!(href, format!("{}r/{}?syntax=nt", url(""), &record.key[18..]));
             }
-            // The document of the activity alone is the same.
+            // The separate document of the activity has the same content.
             let mut alone = read(&publisher, item["id"].as_str().unwrap());
             let alone = alone.as_object_mut().unwrap();
             assert_eq!(alone.remove("@context"), Some(page["@context"].clone()));
@@ -273,7 +274,7 @@ fn closed_pages_stay_as_they_are() {
     for round in 0..5 {
         place.put("g", "g", &format!("change {round}"));
     }
-    // Rendered again, they are the same.
+    // The pages are rendered again without a difference.
     let again = place.publisher(4);
     for (path, document) in closed {
         let after = again.document(&format!("set/{path}")).unwrap();
@@ -448,7 +449,8 @@ fn patches_lead_from_each_description_to_the_next() {
         for path in [format!("{path}.rdfp"), path.replace("0.1", "1.0")] {
             assert_eq!(raw(&publisher, &path), (text.to_owned(), "application/rdf-patch"));
         }
-        // The log has the same, with its identifier and that of the patch before it.
+        // The log of patches has the same patch, with the identifiers of the patch and of the
+        // previous patch.
         let (of_log, _) = raw(&publisher, &format!("patch/{at}"));
         let patch = Patch::from_slice(of_log.as_bytes()).unwrap();
         chain.append(&patch.header).unwrap();
@@ -495,7 +497,7 @@ fn a_change_whose_description_is_not_kept_has_no_patch() {
     assert!(of(&page, 9)["id"].is_string(), "a page that never changes names it");
     let found = publisher.document("set/emm/0.1/activity/9/instrument/1");
     assert!(matches!(found, Err(PublishError::NotKept)));
-    // What cannot be compared counts as a change of labels.
+    // A change whose descriptions cannot be compared counts as a change of labels.
     let labels = walk(&publisher, &url("emm/1.0/labels"), "first", "next");
     assert!(numbers(&labels).contains(&8));
 }
@@ -537,7 +539,7 @@ fn a_page_of_a_type_leads_to_one_that_comes_later() {
     assert_eq!(first.freshness, Freshness::Revalidate);
     place.put("b", "b", "");
     assert_eq!(concepts(), [1, 7]);
-    // The whole set is more than such a feed has.
+    // A full download would contain more than the feed of a type, so the feed does not link to one.
     let entry = read(&publisher, &url("emm/1.0/type/Concept"));
     assert_eq!(entry["url"]["mediaType"], "text/html");
 }
@@ -565,7 +567,7 @@ fn pages_of_a_type_lead_to_each_other_from_first_to_last() {
     }
 }
 
-/// Puts an entity with some types.
+/// Records an entity with these types.
 fn put_as(place: &Place, name: &str, note: &str, types: &[&str]) {
     let mut state = place.state(&iri(name), name, note, CONCEPT);
     let description = state.description.as_mut().unwrap();
@@ -640,7 +642,7 @@ fn what_leaves_a_type_has_an_activity_of_its_own() {
         assert!(alone.remove("@context").is_some());
         assert_eq!(alone.remove("partOf"), Some(format!("{feed}/page/1").into()));
         assert_eq!(Some(&*alone), removed.as_object());
-        // The same change is an update elsewhere.
+        // In other feeds, the same change is an update.
         let update = read(&publisher, &format!("{all}/activity/2"));
         assert_eq!(
             (&update["type"], &update["object"]["type"]),

@@ -1,4 +1,4 @@
-//! Symbolic links: those that are followed, and the limits.
+//! Symbolic links: which links are followed, and the limits.
 
 use crate::world::World;
 use abreast_source::WatchState;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Scans beneath `subtree`, and returns how many links were not followed.
+/// Scans below `subtree`, and returns the number of links that were not followed.
 fn scan_with(world: &World, subtree: &str, follow: bool) -> u64 {
     let folder = open_folder(&world.folder, follow, &Arc::default(), &Private::default()).unwrap();
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
@@ -39,7 +39,7 @@ fn links_inside_the_folder_are_followed_only_when_asked_for() {
     assert_eq!(scan_with(&world, "", true), 3);
     assert_eq!(world.keys(), ["leaf", "link/a", "real/a"]);
     world.log.complete_import(world.set).unwrap();
-    // Turned off again, what was reached through links is gone.
+    // If links are not followed any more, the resources behind links are deleted.
     scan_with(&world, "", false);
     assert_eq!(world.keys(), ["real/a"]);
 }
@@ -54,7 +54,7 @@ fn circles_of_links_end() {
     symlink("../a", world.folder.join("b/other")).unwrap();
     scan_with(&world, "", true);
     assert_eq!(world.keys(), ["a/file", "a/other/file", "b/file", "b/other/file"]);
-    // The same from within, as after an event.
+    // A scan of a subtree, as after an event, has the same result.
     let before = world.keys();
     scan_with(&world, "a/other", true);
     assert_eq!(world.keys(), before);
@@ -73,7 +73,7 @@ fn folders_with_links_to_each_other_make_no_endless_paths() {
             .unwrap();
         }
     }
-    // 3^12 paths lead to the last folder; at most four links are followed on one.
+    // 3^12 paths lead to the last folder; at most four links are followed on a path.
     assert!(scan_with(&world, "", true) > 0);
     assert!(world.keys().len() < 12 * (1 + 3 + 9 + 27 + 81) + 1);
     assert!(world.keys().contains(&"00/0/0/0/0/file".to_owned()));
@@ -96,7 +96,7 @@ fn what_changes_behind_links_is_recorded_as_it_happens() {
     world.write("real/sub/a", "22");
     let updated = ["updated leaf", "updated link/sub/a", "updated real/sub/a"];
     eventually("an edit is recorded under all paths", || world.changes() == updated);
-    // A link that is made later, to a folder.
+    // A link to a folder, made later.
     symlink("../real/sub", world.folder.join("real/late")).unwrap();
     eventually("what it leads to is recorded", || world.keys().contains(&"link/late/a".to_owned()));
     world.write("real/sub/b", "1");

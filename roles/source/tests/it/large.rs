@@ -1,4 +1,4 @@
-//! Large files: other files do not wait for them, and a stop does not either.
+//! Large files: neither other files nor a stop wait for them.
 
 use crate::world::World;
 use abreast_source::WatchState;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reading this takes longer than any test waits.
+/// Length of a file, in bytes: reading it takes longer than any test waits.
 const HUGE: u64 = 1 << 40;
 
 fn start(world: &World) -> Watch {
@@ -39,7 +39,7 @@ fn other_changes_and_a_stop_do_not_wait_for_a_large_file() {
     world.write("small", "1");
     eventually("a smaller file is recorded", || world.keys() == ["old", "small"]);
     stops(watch);
-    // After a restart the scan at the start meets it.
+    // After a restart, the first scan finds the large file.
     let watch = start(&world);
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
     world.write("later", "1");

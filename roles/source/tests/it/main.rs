@@ -1,4 +1,4 @@
-//! The Source against real folders and a real store.
+//! Tests of the Source with real folders and a real store.
 #![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
 mod about;

@@ -1,4 +1,4 @@
-//! Notifications: soon, in order, without a gap and without repeats.
+//! Notifications: prompt, in order, without gaps and without repeats.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{
@@ -40,7 +40,7 @@ fn notifying(world: &World, notifications: Notifications) -> Publisher {
     world.publisher_of(PublishedSet { notifications: Some(notifications), ..world.published() })
 }
 
-/// Prompt, so that tests wait for nothing.
+/// Options without a pause, so that tests do not wait.
 fn prompt() -> NotifyOptions {
     NotifyOptions::default().with_debounce(Duration::ZERO)
 }
@@ -104,7 +104,7 @@ fn framework(topics: &dyn TopicLog, url: &str) -> Vec<Document> {
     said(topics, url).into_iter().map(document).collect()
 }
 
-/// `change capability path [index]`
+/// The entries of a document, as `change capability path [index]`.
 fn entries(document: &Document) -> Vec<String> {
     let short = |url: &str| url.strip_prefix(BASE).unwrap().to_owned();
     let entry = |entry: &abreast_resourcesync::v1_1::Entry| {
@@ -250,7 +250,8 @@ fn more_than_fits_becomes_several_in_order_and_without_a_pause() {
     );
 }
 
-/// `from` of each is `until` of the one before, and every change is in exactly one.
+/// Checks that `from` of each notification is `until` of the previous one, and that every change is
+/// in exactly one notification.
 fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> usize {
     let ranges = ranges(topics);
     let mut before: Option<Document> = None;
@@ -296,7 +297,7 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
 fn over_restarts_every_change_is_notified_once() {
     let world = World::begun();
     put(&world, 0..3);
-    // Changes after the first start are notified, although that run notified none.
+    // Changes after the first start are notified, although the first run notified no changes.
     start(&world, &topics(), prompt()).stop();
     put(&world, 3..5);
     let (path, clock): (_, Arc<dyn Clock>) =
@@ -333,7 +334,7 @@ fn over_restarts_every_change_is_notified_once() {
     assert_eq!(ranges(&*topics)[0].0, 3, "a topic begins where the log stood then");
 }
 
-/// Topics whose store fails every now and then: before it records, or after that.
+/// Topics whose store fails at intervals, before or after it records a notification.
 struct Failing {
     inner: MemoryTopics,
     calls: AtomicU64,
@@ -448,7 +449,8 @@ fn a_restarted_log_shows_readers_the_gap() {
         rendered(&publisher(&world), (0, 3)).entries.len() <= 3,
         "what is gone from the log is told as nothing"
     );
-    // A range over the restart, as a topic has that notified late: nothing is before `from`.
+    // A range over the restart, as in a topic whose notification was late: no change is before
+    // `from`.
     let over = rendered(&publisher(&world), (1, head));
     assert_eq!((over.entries.len(), &over.head.from), (1, &after.head.from));
     assert_eq!(all_entries(&*topics)[4], "updated resourcelist set/resourcelist.xml");

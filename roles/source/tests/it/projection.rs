@@ -1,5 +1,5 @@
-//! A second protocol beside ResourceSync: its documents, topic and static site come from its
-//! projection alone.
+//! A second protocol next to ResourceSync: its projection alone defines its documents, its topic
+//! and its static site.
 
 use crate::csv::Csv;
 use crate::world::{BASE, World, body};
@@ -19,7 +19,7 @@ fn publisher(world: &World) -> Publisher {
     world.publisher().with_projection(Csv)
 }
 
-/// The same with notifications.
+/// A publisher of the protocol with notifications.
 fn notifying(world: &World) -> Publisher {
     let notifications = Some(Notifications::at(["https://hub.example/"]));
     world.publisher_of(PublishedSet { notifications, ..world.published() }).with_projection(Csv)
@@ -127,7 +127,7 @@ fn documents_of_a_second_projection_are_notified_once() {
     eventually("the document is announced", || bodies() == ["changes.csv,0,false,true\r\n"]);
     notifier.stop();
     put(&world, "a");
-    // The state of both projections is known after a restart, and neither sees that of the other.
+    // The states of both projections are read after a restart, and are separate.
     let notifier = start(notifying(&world));
     eventually("the change is announced", || bodies().len() == 2);
     notifier.stop();

@@ -178,9 +178,9 @@ fn id_of(loc: &str) -> u64 {
     loc.rsplit('/').next().unwrap().trim_end_matches(".xml").parse().unwrap()
 }
 
-/// A reader takes the Resource List while a writer changes the set all the time, then replays the
-/// Change Lists from the list's `at`. It must end with exactly what the Source has: nothing lost,
-/// nothing resurrected.
+/// A reader requests the Resource List while a writer changes the set continuously, then applies
+/// the Change Lists from the list's `at` on. The result must equal the Source: no resource is lost,
+/// and no deleted resource exists again.
 #[test]
 fn a_baseline_taken_during_change_plus_changes_is_complete() {
     for round in 0..5_u64 {
@@ -290,7 +290,7 @@ fn long_lists_are_written_to_files_as_they_are_rendered() {
         world.publisher().document(path).unwrap().tag,
         publisher.document(path).unwrap().tag
     );
-    // Removed while the program runs.
+    // The folder of documents is removed while the program runs.
     drop(document);
     std::fs::remove_dir_all(world.temporary.path().join("documents")).unwrap();
     append(&*world.log, world.set, vec![Change::put("k000008", state(9))]).unwrap();

@@ -1,4 +1,4 @@
-//! Sets of entities: each new state is in the log as it is, and nothing else is recorded.
+//! Sets of entities: the log contains each new state exactly, and no other changes.
 
 use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
@@ -67,7 +67,7 @@ impl Place {
         self.read(vec![input(syntax, text)])
     }
 
-    /// The description of each entity.
+    /// The description of each entity, by its IRI.
     pub(crate) fn state(&self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         self.log
@@ -118,7 +118,7 @@ fn triples(text: &str) -> Vec<Triple> {
     triples
 }
 
-/// What the state should be.
+/// The expected descriptions of the entities in a text.
 pub(crate) fn expected(text: &str) -> BTreeMap<String, String> {
     let triples = triples(text);
     let entities = Entities::new(triples.iter().map(Triple::as_ref));
@@ -293,13 +293,13 @@ fn files_that_were_read_last_are_not_read_again() {
     assert!(rdf().read().is_err(), "another file is read");
     std::fs::remove_file(folder.join("b.nt")).unwrap();
     assert_eq!(rdf().read().unwrap().statements, 0, "the files are those of before");
-    // Whatever was recorded meanwhile is replaced.
+    // Changes that were recorded in the meantime are replaced.
     place.replace(Syntax::NTriples, &line("2")).unwrap();
     assert_eq!(rdf().read().unwrap().created, 1);
     let mut other = rdf();
     other.options.skolemize = Some("http://a".to_owned());
     assert_eq!(other.read().unwrap().statements, 1, "options that matter are compared");
-    // A machine that is busy may take so long for a reading that the file has settled.
+    // On a busy machine, a reading may take so long that the file counts as complete.
     eventually("it was just written, and may still be", || {
         std::fs::write(&path, line("3")).unwrap();
         rdf().read().unwrap();
@@ -307,7 +307,7 @@ fn files_that_were_read_last_are_not_read_again() {
     });
 }
 
-/// Entities of a folder of RDF that is watched.
+/// Writes entities into a watched folder of RDF.
 fn write_entities(folder: &std::path::Path, numbers: std::ops::Range<usize>, value: &str) {
     let line = |number| format!("<http://a/{number}> <http://p> \"{value}\" .\n");
     std::fs::write(folder.join("next"), numbers.map(line).collect::<String>()).unwrap();
@@ -355,7 +355,7 @@ fn a_file_that_is_being_written_is_not_read() {
     drop((write(&lines(12..20), true), writer));
     eventually("the whole file is read", || place.state().len() == 20);
     assert!(place.changes(0).iter().all(|(kind, _)| *kind == Kind::Add), "at once");
-    // The same later: no entity is deleted and created again.
+    // In a later change, no entity is deleted and created again.
     let writer = write(&lines(0..12), false);
     std::fs::write(folder.join("b.nt"), lines(20..21)).unwrap();
     drop((write(&lines(12..20), true), writer));
@@ -373,11 +373,11 @@ fn while_deletions_are_held_the_rest_is_published() {
     let watch = RdfWatch::start(place.rdf_folder(&folder)).unwrap();
     let has = |count: usize| place.state().len() == count;
     eventually("all are published", || has(40));
-    // The numbers from 20 on move to others: the set is as large as before.
+    // The entities from 20 on are replaced by others: the set does not become smaller.
     write_entities(&folder, 20..60, "1");
     eventually("they are followed", || has(40) && place.state().contains_key("http://a/59"));
     assert_eq!(watch.status().held(), None);
-    // As a set that shrinks step by step, each by less than half.
+    // A set that becomes smaller in steps, each by less than half.
     write_entities(&folder, 20..45, "1");
     eventually("a part is deleted", || has(25));
     write_entities(&folder, 18..30, "2");
@@ -412,7 +412,7 @@ fn entities_that_are_too_large_are_left_out_and_counted() {
     let state = place.state();
     assert_eq!(state.len(), 5_001);
     assert_eq!(state["http://a/large"], statement("http://a/large", "small"));
-    // A difference is made wholly or not at all.
+    // A difference is recorded completely or not at all.
     for (iri, change) in [(&*long, "1"), ("http://a/large", &"z".repeat(11 << 20))] {
         let error = place.patch(&format!("A {}", statement(iri, change))).unwrap_err();
         assert!(error.is_of_input(), "{error}");
@@ -541,7 +541,7 @@ fn a_delta_changes_only_the_entities_it_is_about() {
     );
     assert!(!after.contains_key(&iri("a#part")));
     assert_eq!(place.changes(3).len(), 3);
-    // Files of statements; blank nodes of each are its own.
+    // Files of statements: their blank nodes are separate.
     let add = |text| Delta::Add(input(Syntax::Turtle, text));
     let more = "<http://id.example/c> <http://p> [ <http://p> 'more' ] .";
     let removed = Delta::Remove(input(
@@ -551,7 +551,7 @@ fn a_delta_changes_only_the_entities_it_is_about() {
     place.apply(vec![removed, add(more), add(more)], false).unwrap();
     assert_eq!(place.state()[&iri("c")].matches("\"more\"").count(), 2);
     assert!(!place.state()[&iri("b")].contains("/in>"));
-    // The state is compared with the next complete one as any other.
+    // The next complete state is compared as usual.
     assert_eq!(place.replace(Syntax::Turtle, TURTLE).unwrap().unchanged, 1);
     assert_eq!(place.state(), before);
 }
@@ -584,13 +584,14 @@ fn language_tags_keep_their_case() {
     let line = |tag: &str| format!("<http://id.example/a> <http://p> \"x\"@{tag} .\n");
     place.replace(Syntax::NTriples, &line("en-GB")).unwrap();
     assert_eq!(place.state()["http://id.example/a"], line("en-GB"));
-    // Another case is another description, with a change.
+    // A tag in another letter case makes another description, which is a change.
     place.replace(Syntax::Turtle, &line("en-gb")).unwrap();
     assert_eq!(
         (&place.state()["http://id.example/a"], place.changes(1).len()),
         (&line("en-gb"), 1)
     );
-    // A program that writes tags otherwise removes the same statement; one in the same case comes first.
+    // A tag in another letter case removes the same statement; a statement with the exact tag is
+    // removed first.
     let removed = |tag: &str| format!("D {}", line(tag));
     place.patch(&format!("A {}A {}", line("EN"), line("En"))).unwrap();
     place.patch(&removed("En")).unwrap();
@@ -640,7 +641,7 @@ fn statements() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(line, 0..40)
 }
 
-/// All that a set has as one graph, with blank nodes for the IRIs that stand for them.
+/// The whole set as one graph, with blank nodes in place of the IRIs that represent them.
 fn whole(state: &BTreeMap<String, String>) -> Canonical {
     let mut all = Vec::new();
     for (number, text) in state.values().enumerate() {
@@ -694,7 +695,7 @@ fn an_import_and_changes_of_one_entity_wait_for_each_other() {
 }
 
 proptest! {
-    // Each case makes contents durable a few times.
+    // Each case makes contents durable several times, so the number of cases is low.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
@@ -719,7 +720,7 @@ proptest! {
             recorded.sort();
             prop_assert_eq!(&recorded, &keys, "only what changed is recorded");
             prop_assert_eq!(report.entities as usize, after.len());
-            // The same in another order, with other labels.
+            // The same statements in another order, with other labels.
             lines.reverse();
             let again = lines.concat().replace("_:a", "_:z9").replace("_:b", "_:a");
             let position = place.log.head(place.set).unwrap().position.0;
@@ -738,7 +739,7 @@ proptest! {
         let text = lines.concat();
         let report = place.replace(Syntax::NTriples, &text).unwrap();
         prop_assert_eq!(report.shared_blank_nodes, 0);
-        // Circles that nothing leads to are counted, and not published.
+        // Circles of blank nodes that no entity reaches are counted, and not published.
         prop_assume!(report.unreached_blank_nodes == 0 && report.unstable == 0);
         let all = triples(&text);
         let expected = abreast_rdf::canonical(all.iter().map(Triple::as_ref));

@@ -1,4 +1,4 @@
-//! Many readers at a time: a document is rendered once, and small ones do not wait for large ones.
+//! Parallel readers: a document is rendered once, and small documents do not wait for large ones.
 
 use crate::world::{BASE, body};
 use abreast_core::testing::HeldLog;
@@ -9,7 +9,7 @@ use abreast_testkit::eventually;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// A set with more entries than any small document has.
+/// Entries of the large set: more than in any small document.
 const LARGE: usize = 5_000;
 
 struct Slow {
@@ -19,7 +19,7 @@ struct Slow {
     _temporary: tempfile::TempDir,
 }
 
-/// A large set and a small one; readers of the large one wait.
+/// A large and a small set; the test holds readers of the large set.
 fn slow() -> Slow {
     let log = MemoryLog::new(Arc::new(SystemClock));
     let urls = SourceUrls::new(BASE);
@@ -44,7 +44,8 @@ fn slow() -> Slow {
 }
 
 impl Slow {
-    /// Asks for a document in gzip, from a thread of its own: its entries, once it is there.
+    /// Requests a document in gzip from a separate thread, which sends the number of entries when
+    /// the document is complete.
     fn ask(&self, path: &'static str) -> mpsc::Receiver<usize> {
         let (sender, answer) = mpsc::channel();
         let publisher = Arc::clone(&self.publisher);
@@ -67,7 +68,7 @@ fn a_small_document_does_not_wait_for_large_ones() {
     let slow = slow();
     let large = slow.ask("large/resourcelist.xml");
     slow.scans(1);
-    // More large ones than there are reading connections wait behind it, in whatever way they may.
+    // More requests for large documents wait than reading connections exist, by every kind of wait.
     let waiting: Vec<_> = (0..20).map(|_| slow.ask("large/sitemap/1.xml")).collect();
     for path in [
         "small/resourcelist.xml",

@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Most bytes of a Sitemap.
+/// Largest length of a Sitemap, in bytes.
 const MAX_BYTES: usize = 10_000_000;
 
 fn state(content: u64) -> State {
@@ -70,7 +70,7 @@ fn read(publisher: &Publisher, path: &str) -> Document {
     strictly(&document, path)
 }
 
-/// Reads a document in which nothing is worth a finding.
+/// Reads a document strictly: any finding fails the test.
 fn strictly(bytes: &[u8], path: &str) -> Document {
     let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Strict);
     let (mut document, mut entry) = (Document::default(), Entry::default());
@@ -95,7 +95,7 @@ fn link<'d>(links: &'d [Link], rel: &str) -> Option<&'d str> {
     found.map(|link| link.href.as_str())
 }
 
-/// The change sets from the current one back, along `prev`.
+/// The change sets from the current change set back, along `prev`.
 fn walk(publisher: &Publisher) -> Vec<Document> {
     let mut found = vec![read(publisher, "set/v0.1/changeset.xml")];
     while let Some(prev) = link(&found[found.len() - 1].head.links, "prev") {
@@ -107,7 +107,7 @@ fn walk(publisher: &Publisher) -> Vec<Document> {
     found
 }
 
-/// All changes along the chain, the oldest first, as the log has them.
+/// All changes in the change sets, the oldest first, in the form of the log.
 fn walked(publisher: &Publisher) -> Vec<(String, Kind, Timestamp)> {
     let documents = walk(publisher);
     let entries = documents.iter().rev().flat_map(|document| &document.entries);
@@ -210,7 +210,8 @@ fn closed_change_sets_never_change_a_byte() {
     world.log.complete_import(world.set).unwrap();
     let mut closed: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for number in 0..41_u64 {
-        // Each time a process of its own, which remembers nothing. Two or three entries fit.
+        // A new publisher for each round has no cached data. A change set has room for two or three
+        // entries.
         let publisher = limited(&world, 1_200, 3);
         put(&world, &format!("k{}", number % 7), state(number));
         for document in walk(&publisher) {
@@ -238,7 +239,7 @@ fn change_sets_end_at_positions_whatever_is_written() {
     for number in 0..15 {
         put(&world, &format!("k{number}"), state(number));
     }
-    // One has room for one entry, the other for all.
+    // One limit allows one entry, the other limit allows all entries.
     let [small, large] = [1, 9_000_000].map(|bytes| limited(&world, bytes, 4));
     let found = walk(&small);
     assert_eq!(found, walk(&large));
@@ -345,7 +346,7 @@ fn a_resource_stays_in_its_sitemap_while_others_go() {
     let (first, rest) = index.entries.split_first().unwrap();
     let mut found: BTreeSet<String> =
         read(&publisher, &first.loc).entries.into_iter().map(|entry| entry.loc).collect();
-    // While a client reads, half of the resources go: one Sitemap would be enough now.
+    // Half of the resources are deleted while a client reads: one Sitemap would now be enough.
     for number in (0..64).step_by(2) {
         append(&*world.log, world.set, vec![Change::delete(format!("k{number:02}"))]).unwrap();
     }
@@ -482,7 +483,7 @@ fn the_index_states_the_categories_of_each_sitemap() {
         all.extend(union);
     }
     assert_eq!(all.len(), 4);
-    // More than anybody reads: a Sitemap without any may have all.
+    // More categories than the index lists: an entry without categories may have all of them.
     for number in 12..200_u64 {
         put(&world, "k00", state(&format!("n{number}")));
         put(&world, &format!("m{number}"), state(&format!("n{number}")));
@@ -547,7 +548,7 @@ fn one_sitemap_is_rendered_once_and_a_longer_set_has_an_index() {
         assert_eq!(log.scans() - scans, 1);
         put(&world, "k05", state(10 + changes));
     }
-    // Too many entries, and too many bytes.
+    // The set exceeds the limit of entries, then the limit of bytes.
     assert_eq!(listed(&of(20)).len(), 30);
     let bytes = limited(&world, 5_000, 49_999);
     assert_eq!(read(&bytes, "set/v0.1/sitemap.xml").head.root, Root::SitemapIndex);
@@ -640,7 +641,7 @@ fn pushed_change_sets_are_ranges_of_the_log() {
     assert_eq!(document.head.modified, document.entries[3].time);
     assert_eq!(document.head.links.len(), 1);
     assert!(link(&document.head.links, "current").is_some());
-    // It begins where the one before ended.
+    // The period starts at the end of the previous change set.
     let time = |number: usize| logged(&world)[number].2;
     let period = &document.head.metas[0];
     let expected = format!("start={}; end={}", time(0), time(4));
@@ -678,7 +679,7 @@ fn callbacks_are_offered_and_a_gap_leads_to_the_current_one() {
     for path in ["other/v0.1/subscribe", "set/v0.1/subscribe/", "set/v0.1", "subscribe"] {
         assert!(publisher.callback_topic_at(path).is_none(), "{path}");
     }
-    // Where none are offered, none are taken.
+    // If the set does not offer subscriptions, none are accepted.
     assert!(notified(Vec::new()).callback_topic_at("set/v0.1/subscribe").is_none());
     let (topic, gap) = publisher.gap(url).unwrap().unwrap();
     assert_eq!(topic.url, url);

@@ -1,5 +1,5 @@
-//! Documents of a log that was restarted: whatever one of them names is there, also while nothing
-//! has changed since.
+//! Documents of a log that was restarted: every address in a document exists, also if nothing has
+//! changed since the restart.
 
 use crate::world::{BASE, World, body};
 use abreast_core::{Beginning, Change, Description, NewSet, SetId, State, SystemClock, append};
@@ -20,7 +20,7 @@ const CONCEPT: &str = "http://www.w3.org/2004/02/skos/core#Concept";
 const PROFILES: [&str; 3] = ["emm/0.1", "emm/1.0", "iiif"];
 const VIEWS: [&str; 6] = ["", "/newest", "/latest", "/patches", "/labels", "/type/Concept"];
 
-/// A set of files, and one of entities.
+/// A set of files, and a set of entities.
 struct Place {
     world: World,
     entities: SetId,
@@ -53,7 +53,7 @@ impl Place {
 
     fn restart(&mut self) {
         let path = self.world.temporary.path().join("source.db");
-        // One program has the store.
+        // Only one program can open the store.
         self.world.log = Arc::new(abreast_store::MemoryLog::new(Arc::new(SystemClock)));
         restart_log(&path, Timestamp::from_seconds(0)).unwrap();
         self.world.log = Arc::new(SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
@@ -81,7 +81,8 @@ impl Place {
     }
 }
 
-/// Reads every document that is named, from those on that are known; how many there are.
+/// Reads every linked document, starting at the well-known addresses, and returns the number of
+/// documents.
 fn crawl(publisher: &Publisher) -> usize {
     let begins = [".well-known/resourcesync", ".well-known/host-meta", "robots.txt", "sdshare"];
     let mut waiting: Vec<String> = begins.map(|path| format!("{BASE}{path}")).into();
@@ -102,11 +103,11 @@ fn crawl(publisher: &Publisher) -> usize {
             Some((path, query)) if publisher.takes_query(path, query) => {
                 publisher.queried(path, query)
             }
-            // Resources, and topics.
+            // Addresses of resources and of topics are not documents.
             _ if !publisher.is_document(path) => continue,
             _ => publisher.document(path),
         };
-        // Descriptions of the past are not kept permanently.
+        // Earlier descriptions are not stored permanently.
         let is_patch = path.ends_with("/instrument/1");
         let document = match document {
             Err(PublishError::NotKept) if is_patch => continue,
@@ -135,7 +136,7 @@ fn whatever_a_document_names_is_there() {
             place.change(changes);
             for per_page in [1, 5, 7, 1_000] {
                 let documents = crawl(&place.publisher(per_page, false));
-                // An Entry Point and a page, at least, of each of 2 * 3 feeds and their views.
+                // At least an Entry Point and a page for each of the 2 * 3 feeds and their views.
                 assert!(documents >= 50, "{documents}");
             }
         }

@@ -1,5 +1,5 @@
-//! Folders that are moved, closed, opened and replaced while they are watched: the log equals the
-//! tree soon after.
+//! Folders that are moved, closed, opened and replaced while they are watched: soon after, the log
+//! equals the tree.
 
 use crate::world::World;
 use abreast_source::WatchState;
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How soon after the last change the log must equal the tree.
+/// Time after the last change by which the log must equal the tree.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Starts a watch that permissions bind, also when the tests are run by root. No full scan is due
-/// after the first.
+/// Starts a watch without the privileges of root, so that permissions apply also if root runs the
+/// tests. After the first scan, no full scan is due.
 fn start(world: &World) -> Watch {
     let mut options = WatchOptions::new(&world.folder);
     options.rescan = Duration::ZERO;
@@ -28,7 +28,7 @@ fn start(world: &World) -> Watch {
         let mut sets = capabilities(None).unwrap();
         sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
         set_capabilities(None, sets).unwrap();
-        // The watch's threads inherit what this one may do.
+        // The threads of the watch inherit the capabilities of this thread.
         Watch::start(options, log, set)
     });
     starting.join().unwrap()
@@ -38,7 +38,7 @@ fn watched(watch: &Watch) {
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
 }
 
-/// Path to digest of every file that is to be published.
+/// Path and digest of every file that should be published.
 fn tree(folder: &Path) -> BTreeMap<String, String> {
     let (mut files, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(inside) = folders.pop() {
@@ -60,7 +60,7 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
     files
 }
 
-/// What the log has too much, too little and otherwise.
+/// Resources that are missing in the log, surplus, or different.
 fn differences(world: &World) -> Vec<String> {
     let (tree, table) = (tree(&world.folder), world.table());
     let missing = tree
@@ -138,7 +138,7 @@ fn a_file_changed_under_a_name_that_is_not_watched_is_noticed() {
     watched(&watch);
     fs::write(&outside, "22").unwrap();
     equal_soon(&world, "after a write under the other name");
-    // A link made later has an event at its own name only.
+    // A hard link that is made later causes an event for its own name only.
     fs::hard_link(world.folder.join("b"), world.folder.join("c")).unwrap();
     equal_soon(&world, "after a second link was made");
     std::thread::sleep(SOON);
@@ -147,7 +147,7 @@ fn a_file_changed_under_a_name_that_is_not_watched_is_noticed() {
     watch.stop();
 }
 
-/// All folders beneath one, itself first.
+/// All folders below a folder, which is the first element.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut next) = (vec![root.to_owned()], 0);
     while next < found.len() {
@@ -162,7 +162,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// One random change. What is not possible just then is left out.
+/// Makes one random change; changes that are impossible at the moment are skipped.
 fn disturb(root: &Path, random: &mut Random, number: usize) {
     let folders = folders(root);
     let one = folders[random.index(folders.len())].clone();
@@ -174,7 +174,7 @@ fn disturb(root: &Path, random: &mut Random, number: usize) {
             let _ = fs::rename(&one, other.join(format!("m{number}")));
         }
         1 if movable => {
-            // There and back, perhaps before anybody could see it.
+            // The folder is moved away and back, possibly before the watch reads the event.
             if fs::rename(&one, &outside).is_ok() {
                 fs::write(outside.join("visit"), number.to_string()).unwrap();
                 let _ = fs::rename(&outside, &one);

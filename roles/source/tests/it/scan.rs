@@ -1,4 +1,4 @@
-//! Scans: the changes they find, and the faults they must not take for changes.
+//! Scans: the changes that they find, and faults that must not count as changes.
 
 use crate::world::World;
 use abreast_source::{Deletions, Held, ScanOptions};
@@ -275,8 +275,8 @@ fn digests_are_of_the_bytes_small_and_large() {
 fn what_lies_in_an_unreadable_folder_stays_published() {
     use abreast_core::Change;
     let world = World::begun();
-    // A folder whose path is too long cannot be looked into, whoever asks; permissions would not
-    // stop root.
+    // A folder whose path is too long cannot be read by any user; permissions would not apply to
+    // root.
     let long = "d".repeat(200);
     let outer = format!("{long}/").repeat(17);
     let inner = format!("{outer}{long}");

@@ -1,4 +1,4 @@
-//! SDShare feeds of a folder: what they list, and how pages and times fit together.
+//! SDShare feeds of a folder: their entries, and the consistency of pages and times.
 
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, Position, State, append};
@@ -17,7 +17,7 @@ fn publisher(world: &World, entries: usize) -> Publisher {
     world.publisher().with_projection(SdShare::default().with_entries_per_page(entries))
 }
 
-/// Reads a feed, which is right in every respect.
+/// Reads a feed and checks that it has no findings.
 fn read(bytes: &[u8], url: &str) -> Document {
     let text = String::from_utf8_lossy(bytes);
     let read = Document::from_slice(bytes, url, Limits::default()).unwrap();
@@ -29,7 +29,7 @@ fn feed(publisher: &Publisher, path: &str) -> Document {
     read(&bytes(publisher, path), &format!("{BASE}{path}"))
 }
 
-/// Follows a URL of a fragments feed.
+/// Requests a URL of a fragments feed.
 fn page(publisher: &Publisher, url: &str) -> Document {
     let path = url.strip_prefix(BASE).unwrap();
     match path.split_once('?') {
@@ -40,7 +40,7 @@ fn page(publisher: &Publisher, url: &str) -> Document {
     }
 }
 
-/// The pages from a URL on.
+/// All pages from a URL on.
 fn pages(publisher: &Publisher, url: &str) -> Vec<Document> {
     let (mut pages, mut next) = (Vec::new(), Some(url.to_owned()));
     while let Some(url) = next {
@@ -54,7 +54,7 @@ fn pages(publisher: &Publisher, url: &str) -> Vec<Document> {
     pages
 }
 
-/// The last part of the resources of all pages.
+/// Last path segment of the resources on all pages.
 fn names(pages: &[Document]) -> Vec<&str> {
     let entries = pages.iter().flat_map(|page| &page.entries);
     entries.map(|entry| entry.resources[0].rsplit('/').next().unwrap()).collect()
@@ -92,7 +92,7 @@ fn delete(world: &World, key: &str) {
     append(&*world.log, world.set, vec![Change::delete(key)]).unwrap();
 }
 
-/// A world with `a` to `e`, of which `b` changed, `d` was deleted, and `f` came.
+/// A world with `a` to `e`; then `b` was changed, `d` deleted, and `f` added.
 fn changed() -> World {
     let world = World::new();
     for name in ["a", "b", "c", "d", "e"] {
@@ -188,7 +188,7 @@ fn fragments_feed_omits_entries_older_than_since() {
         let pages = pages(&publisher, &since(time));
         names(&pages).join(" ")
     };
-    // Inclusive: an entry of exactly that time is listed.
+    // `since` is inclusive: an entry with exactly this time is listed.
     assert_eq!(names_since(times[5]), "f.html");
     assert_eq!(names_since(times[5].plus_micros(1)), "");
     assert_eq!(names_since(times[4]), "d.txt f.html");
@@ -240,7 +240,7 @@ fn a_fragment_is_the_file_and_is_empty_once_it_is_deleted() {
     assert_eq!(file.location.as_deref(), Some("https://example.org/set/r/b.txt"));
     assert_eq!(content(file), b"b2");
     assert_eq!(content(fragment(&publisher, &d).unwrap()), b"");
-    // One that is deleted behind the back of a client that has the feed.
+    // A file is deleted after a client has received the feed, and before a scan.
     std::fs::remove_file(world.folder.join("f.html")).unwrap();
     assert!(matches!(fragment(&publisher, &f), Err(FileError::Later { .. })));
     world.scan();
@@ -286,7 +286,7 @@ fn queries_that_cannot_be_answered_are_refused_with_help() {
     }
     assert!(!publisher.takes_query(FRAGMENTS, "utm=1"));
     assert!(!publisher.takes_query("set/sdshare", "since=soon"));
-    // A page beyond the end is empty, not an error.
+    // A page after the end is empty, and not an error.
     let beyond = page(&publisher, &format!("{BASE}{FRAGMENTS}?after=999"));
     assert!(beyond.entries.is_empty() && beyond.feed.link(&Relation::Next).is_none());
 }
@@ -334,7 +334,7 @@ fn fragments_feeds_are_topics_and_notifications_are_feeds() {
     let hub = whole.feed.link(&Relation::Hub).unwrap();
     assert_eq!((hub.href.as_str(), &hub.media_type), ("https://hub.example/", &None));
     assert_eq!(whole.feed.link(&Relation::SelfLink).unwrap().href, url);
-    // A page for a query is no topic.
+    // A page for a query is not a topic.
     let queried = page(&publisher, &since(Timestamp::from_seconds(0)));
     assert!(queried.feed.link(&Relation::Hub).is_none());
     let topic = publisher.topic_at(FRAGMENTS).unwrap();

@@ -31,7 +31,7 @@ struct Place {
     log: Arc<dyn ChangeLog>,
     set: SetId,
     contents: Contents,
-    /// Held by a test that wants nothing to be read.
+    /// A test locks the gate to delay all reading.
     gate: Arc<Mutex<()>>,
 }
 
@@ -45,7 +45,7 @@ impl Place {
         Self { temporary, log, set, contents, gate: Arc::default() }
     }
 
-    /// Puts the description of an entity.
+    /// Records the description of an entity.
     fn put(&self, iri: &str, lines: &str) {
         let triples = triples(Syntax::NTriples, lines.as_bytes());
         let lines = canonical(triples.iter().map(Triple::as_ref)).lines;
@@ -189,7 +189,7 @@ fn filled() -> Place {
     place
 }
 
-/// What the set has.
+/// The descriptions that the set publishes.
 fn state(place: &Place) -> Graph {
     let publisher = place.publisher(None);
     let mut state = Graph::new();
@@ -267,7 +267,7 @@ fn a_snapshot_and_its_chunks_are_the_whole_set() {
     let publisher = place.publisher(Some(Arc::clone(&snapshots)));
     let url = format!("{BASE}set/sdshare/snapshots");
 
-    // While it is made it is listed with its time, and its files come later.
+    // While a snapshot is made, the feed lists its time; the files are available later.
     let gate = place.gate.lock().unwrap();
     let making = feed(&publisher, &url);
     let [entry] = &making.entries[..] else { panic!("{:?}", making.entries) };
@@ -286,7 +286,7 @@ fn a_snapshot_and_its_chunks_are_the_whole_set() {
     assert_eq!(entry.updated, Some(taken));
     let forms = links(&entry, &Relation::Snapshot);
     let types: Vec<_> = forms.iter().map(|(essence, _)| essence.as_str()).collect();
-    // RDF/XML cannot carry one of the descriptions.
+    // RDF/XML cannot express one of the descriptions.
     assert_eq!(types, ["application/n-triples", "text/plain", "text/turtle"]);
     let expected = state(&place);
     for (essence, url) in &forms {
@@ -396,7 +396,7 @@ fn snapshots_are_kept_over_restarts_and_replaced_when_old() {
     eventually("the first one is complete", || times(&snapshots) == [head()]);
     snapshots.stop();
 
-    // What a killed process left.
+    // Unfinished files of a killed process.
     let left = place.folder().join("making-17-4.nt");
     std::fs::write(&left, "half").unwrap();
     let alone = place.folder().join("17-4.nt");
@@ -416,7 +416,7 @@ fn snapshots_are_kept_over_restarts_and_replaced_when_old() {
     snapshots.stop();
     let files = || std::fs::read_dir(place.folder()).unwrap().count();
     eventually("the older one is removed", || files() == 4);
-    // Damage is found, in each file.
+    // Damage is detected in each file.
     let folder = place.folder();
     let check = |read_data| {
         let mut rules = Vec::new();
@@ -445,7 +445,7 @@ fn snapshots_are_kept_over_restarts_and_replaced_when_old() {
     }
     assert_eq!(remove_damaged_snapshots(folder.parent().unwrap(), true, false).unwrap().len(), 0);
     assert_eq!(check(true), [""; 0]);
-    // A file that was cut is not one.
+    // A truncated file does not count as a snapshot.
     let names = || std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
     let whole = names().find(|path| path.extension().is_some_and(|end| end == "nt")).unwrap();
     std::fs::write(&whole, "cut").unwrap();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How the tests ask: all at once, or the entities one part after the other.
+/// Queries of the tests: all statements at once, or the entities in parts.
 const ALL: Option<&str> = None;
 const LISTED: Option<&str> = Some("?entity ?p ?o");
 const VERSIONS: Option<&str> =
@@ -35,7 +35,7 @@ fn world(entities: Option<&str>) -> World {
     world_of(endpoint, &url, entities)
 }
 
-/// As [`world`], with queries that are sent to another address.
+/// Like [`world`], with queries that are sent to another address.
 fn world_of(endpoint: Endpoint, url: &str, entities: Option<&str>) -> World {
     let place = Place::new();
     let mut options = SparqlOptions::new(url);
@@ -61,7 +61,7 @@ impl World {
         self.set.read()
     }
 
-    /// Why nothing was read.
+    /// The message of a reading that was refused.
     fn refusal(&mut self) -> String {
         let head = self.place.changes(0).len() as u64;
         let error = self.read().unwrap_err();
@@ -70,7 +70,7 @@ impl World {
         problem
     }
 
-    /// The set is what the endpoint has.
+    /// Checks that the set equals the data of the endpoint.
     fn assert_same(&self) {
         let lines: String = self
             .endpoint
@@ -129,7 +129,7 @@ fn a_description_with_the_same_version_is_not_fetched() {
 #[test]
 fn an_answer_that_was_cut_off_deletes_nothing() {
     let many: String = (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" . ")).collect();
-    // The answer has fewer statements than there are.
+    // The answer has fewer statements than the endpoint counts.
     let mut all = world(ALL);
     all.insert(&many);
     all.read().unwrap();
@@ -139,7 +139,7 @@ fn an_answer_that_was_cut_off_deletes_nothing() {
         problem.contains("39 of 40 statements") && problem.contains("name `entities`"),
         "{problem}"
     );
-    // The list of entities ends early, but not the next one; a page may be short.
+    // The list of entities ends early, but the following list does not; a page may be short.
     let mut listed = world(LISTED);
     listed.set.sparql.page = 100;
     listed.insert(&many);
@@ -150,7 +150,7 @@ fn an_answer_that_was_cut_off_deletes_nothing() {
         .judge_queries(|query| query.contains("> \"http://a/3\"").then_some(Fault::Rows(0)));
     listed.set.sparql.page = 24;
     assert!(listed.refusal().contains("of 40 entities"));
-    // Descriptions are fetched in smaller parts, down to one.
+    // Descriptions are fetched in smaller parts, down to single entities.
     listed.set.sparql.batch = 10;
     listed.endpoint.judge_queries(|query| query.starts_with("CONSTRUCT").then_some(Fault::Rows(3)));
     assert_eq!(listed.read().unwrap().unchanged, 40);

@@ -1,4 +1,5 @@
-//! Change feeds in static sites: their files, further builds, and builds that are stopped anywhere.
+//! Change feeds in static sites: their files, later builds, and builds that are stopped at any
+//! point.
 
 use crate::world::{BASE, World};
 use abreast_core::{Beginning, Change, ChangeLog, Description, NewSet, SetId, State, SystemClock};
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PROFILES: [&str; 3] = ["emm/0.1", "emm/1.0", "iiif"];
-/// Positions of a page.
+/// Number of positions on a page.
 const PER_PAGE: u64 = 3;
 
-/// A static site of a set whose log has every resource.
+/// A static site of a set whose log contains every resource.
 struct Place {
     temporary: tempfile::TempDir,
     log: Arc<dyn ChangeLog>,
@@ -38,7 +39,7 @@ impl Place {
         self.temporary.path().join("site")
     }
 
-    /// Appends so many changes of entities.
+    /// Appends `count` changes of entities.
     fn change(&self, count: u64) {
         for _ in 0..count {
             let number = self.log.head(self.set).unwrap().position.0;
@@ -60,7 +61,7 @@ impl Place {
         PublishedSet::new(self.set, "set", urls)
     }
 
-    /// The feeds alone: each document that is made is one of them.
+    /// A publisher of the feeds only, so that every document is part of a feed.
     fn publisher(&self, set: PublishedSet, feeds: impl Projection) -> Publisher {
         let folder = self.temporary.path().join("documents");
         Publisher::new(Arc::clone(&self.log), SourceUrls::new(BASE), [set], folder)
@@ -96,7 +97,7 @@ fn write(publisher: &Publisher, site: &Path) -> SiteReport {
     write_site(publisher, site, SiteOptions::default(), &AtomicBool::new(false)).unwrap()
 }
 
-/// A document of the site; none names itself by another address.
+/// Reads a document of the site, and checks that its `id` is its address.
 fn read(site: &Path, url: &str) -> Value {
     let path = url.strip_prefix(BASE).unwrap_or_else(|| panic!("{url} is not of this site"));
     let bytes = std::fs::read(site.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -109,7 +110,7 @@ fn id_of(document: &Value, name: &str) -> Option<String> {
     Some(document[name]["id"].as_str()?.to_owned())
 }
 
-/// The pages of a feed, read in both directions; `None` if there is no Entry Point yet.
+/// The pages of a feed, read in both directions; `None` if the Entry Point does not exist yet.
 fn walk(site: &Path, profile: &str) -> Option<Vec<Value>> {
     let entry = format!("set/{profile}/collection.json");
     if !site.join(&entry).exists() {
@@ -128,7 +129,7 @@ fn walk(site: &Path, profile: &str) -> Option<Vec<Value>> {
     };
     let (forward, mut back) = (along("first", "next"), along("last", "prev"));
     back.reverse();
-    // A build that was stopped may have written pages that the Entry Point does not name yet.
+    // A stopped build may have written pages that the Entry Point does not link to yet.
     assert_eq!(back, forward[..back.len()]);
     Some(forward)
 }
@@ -137,7 +138,8 @@ fn items(page: &Value) -> &Vec<Value> {
     page["orderedItems"].as_array().unwrap()
 }
 
-/// The positions of all activities, by the fragments of their addresses, which lead to their pages.
+/// Positions of all activities, from the fragments of their addresses; each address must be an
+/// address of its page.
 fn numbers(pages: &[Value]) -> Vec<u64> {
     let number = |page: &Value, item: &Value| {
         let (at, number) = item["id"].as_str().unwrap().split_once('#').unwrap();
@@ -147,7 +149,7 @@ fn numbers(pages: &[Value]) -> Vec<u64> {
     pages.iter().flat_map(|page| items(page).iter().map(move |item| number(page, item))).collect()
 }
 
-/// The files of feeds: their names, bytes and inodes.
+/// The files of the feeds: names, bytes and inodes.
 fn files(site: &Path) -> BTreeMap<String, (Vec<u8>, u64)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![site.join("set")];
@@ -173,11 +175,11 @@ fn a_static_site_has_the_feeds_of_all_changes() {
         place.build();
         place.assert_right();
     }
-    // 12 changes on 4 pages, for each profile; and an Entry Point.
+    // 12 changes on 4 pages and an Entry Point, for each profile.
     assert_eq!(files(&place.site()).len(), 3 * 5);
     let entry = read(&place.site(), &format!("{BASE}set/emm/1.0/collection.json"));
     assert_eq!(entry["totalItems"], 12);
-    // All of it is in the feed, and its Resource List is none of RDF.
+    // The feed contains all entities, so it does not link to a full download.
     assert_eq!(entry["url"]["href"], format!("{BASE}set/about.html"));
     let page = read(&place.site(), &format!("{BASE}set/emm/1.0/page/1.json"));
     let description = &items(&page)[1]["object"]["url"];
@@ -222,7 +224,7 @@ fn closed_pages_are_neither_made_nor_written_again() {
     place.build();
     let before = files(&place.site());
     assert_eq!(place.build().written, 0);
-    // The next build does not even read the closed pages.
+    // The next build does not read the closed pages.
     let closed = ["emm/0.1/page/1", "emm/1.0/page/2", "iiif/page/1"];
     let closed = closed.map(|path| place.site().join(format!("set/{path}.json")));
     for path in &closed {
@@ -230,7 +232,7 @@ fn closed_pages_are_neither_made_nor_written_again() {
     }
     place.change(1);
     let report = place.build();
-    // The page that grows and the Entry Point of each profile.
+    // The open page and the Entry Point of each profile.
     assert_eq!((report.written, report.unchanged), (6, 6));
     for path in &closed {
         assert_eq!(std::fs::read(path).unwrap(), b"altered");
@@ -260,7 +262,7 @@ fn closed_pages_of_another_origin_are_made_again() {
     let page = read(&place.site(), &format!("{BASE}set/iiif/page/1.json"));
     assert_eq!(items(&page)[0]["object"]["url"]["href"], "https://data.example/0.nt");
     place.build();
-    // The store is lost, the record of the site is not: other changes have the same positions.
+    // The store is lost, and the record of the site remains: other changes have the same positions.
     (place.log, place.set) = begun();
     place.change(7);
     let expected = place.log.head(place.set).unwrap().time.to_string();
@@ -274,7 +276,7 @@ fn closed_pages_of_another_origin_are_made_again() {
     assert!(items(&first)[0]["endTime"].as_str() > Some(&begun), "{first:#}");
 }
 
-/// The feeds, in a build that is stopped when so many documents were made.
+/// The feeds, in a build that is stopped after a number of documents.
 struct Stopped {
     feeds: ChangeFeeds,
     left: AtomicU64,
@@ -300,7 +302,7 @@ impl Projection for Stopped {
 
 #[test]
 fn links_lead_to_pages_wherever_a_build_is_stopped() {
-    // From a page that is open to one that is full, to the next one, and over several pages.
+    // From an open page to a full page, to the next page, and over several pages.
     for [before, more] in [[0, 1], [0, 10], [2, 1], [3, 1], [4, 9], [31, 5]] {
         for documents in 1.. {
             let place = Place::new();
@@ -317,7 +319,7 @@ fn links_lead_to_pages_wherever_a_build_is_stopped() {
             for profile in PROFILES {
                 let found = walk(&place.site(), profile);
                 assert!(found.is_some() || before == 0);
-                // Changes may be missing, and none is twice.
+                // Changes may be missing, but no change is listed twice.
                 let found = numbers(&found.unwrap_or_default());
                 assert!(found.len() as u64 >= before);
                 assert_eq!(found, (1..=found.len() as u64).collect::<Vec<_>>());
@@ -382,7 +384,8 @@ fn feeds_of_files_lead_to_documents_of_the_site() {
     let page = std::fs::read_to_string(site.join("set/about.html")).unwrap();
     assert!(page.contains("<li>Change feed (EMM 1.0): <a href="), "{page}");
 
-    // Store and record are lost: the site is recognised, with the pages of the history before.
+    // Store and record are lost: the build recognises the site, which has pages of the earlier
+    // history.
     let names = |place: &Path| -> BTreeSet<String> { files(place).into_keys().collect() };
     let before = names(&site);
     std::fs::remove_dir_all(site.join(".abreast")).unwrap();

@@ -1,4 +1,4 @@
-//! Static sites: their files, the order in which they are written, and further builds.
+//! Static sites: their files, the order in which the files are written, and later builds.
 
 use crate::world::{BASE, World};
 use abreast_core::PageRule;
@@ -35,7 +35,7 @@ fn build(world: &World, options: SiteOptions) -> SiteReport {
     try_build(world, &world.publisher(), options).unwrap()
 }
 
-/// Everything in the site that a visitor may see, with what tells a rewritten file from an old one.
+/// All public files of the site, with their inodes, which show rewritten files.
 fn files(place: &Path) -> BTreeMap<String, (Vec<u8>, u64)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![place.to_owned()];
@@ -56,8 +56,8 @@ fn files(place: &Path) -> BTreeMap<String, (Vec<u8>, u64)> {
     found
 }
 
-/// Follows every link from the Source Description down; all that is named is there, and reads as
-/// what it should be.
+/// Follows every link from the Source Description down, and checks that each linked document exists
+/// and has the expected kind.
 fn walk(place: &Path) -> Vec<String> {
     let mut seen = Vec::new();
     let mut next = vec![(format!("{BASE}.well-known/resourcesync"), Some(Capability::Description))];
@@ -141,7 +141,7 @@ fn a_second_build_rewrites_only_what_changed() {
     assert_eq!(files(&site(&world)), first);
 
     world.write("f00", "y");
-    // Sitemaps have whole seconds: another one than before.
+    // Sitemaps contain whole seconds: the file gets another second than before.
     let file = std::fs::File::options().write(true).open(world.folder.join("f00")).unwrap();
     file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
         .unwrap();
@@ -153,8 +153,8 @@ fn a_second_build_rewrites_only_what_changed() {
         .filter(|(path, file)| first.get(*path) != Some(*file))
         .map(|(path, _)| path.as_str())
         .collect();
-    // The list and the Sitemap of one shard, what names them, the change, the page that tells its
-    // time, the file.
+    // The list and the Sitemap of one shard, the documents that link to them, the change, the page
+    // with its time, and the file.
     assert_eq!(
         rewritten.iter().filter(|path| path.contains("resourcelist/")).count(),
         1,
@@ -206,7 +206,7 @@ fn files_that_it_did_not_write_are_never_replaced() {
     );
     std::fs::remove_file(site(&world).join("set")).unwrap();
 
-    // robots.txt is often there already: it stays, and the line to add is printed.
+    // An existing robots.txt is preserved, and the build prints the line to add.
     std::fs::write(site(&world).join("robots.txt"), "User-agent: *\n").unwrap();
     let report = try_build(&world, &world.publisher(), COPY).unwrap();
     assert!(
@@ -275,7 +275,8 @@ fn compressed_documents_are_never_older_than_plain_ones() {
     world.write("a", "another");
     build(&world, gzip);
     same(&world);
-    // Without gzip from now on: none that could be sent in place of a newer document stays.
+    // The build now writes no gzip: compressed copies are removed, so that no server sends them
+    // instead of newer documents.
     world.write("a", "a third");
     build(&world, SiteOptions { copy: false, gzip: false, reread: false });
     same(&world);
@@ -348,7 +349,7 @@ fn archived_lists_are_part_of_the_site() {
     world.scan();
     assert!(take(&*world.log, &publisher.sets()[0], &stop).unwrap());
     try_build(&world, &publisher, COPY).unwrap();
-    // An entry of an archive tells of its kind by the archive's capability.
+    // The capability of the archive defines the kind of its entries.
     let place = site(&world);
     let list = std::fs::read(place.join("set/resourcelist-archive.xml")).unwrap();
     let list = Document::from_slice(&list).unwrap();

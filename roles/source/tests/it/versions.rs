@@ -1,4 +1,4 @@
-//! Versions: kept contents, their collection, and the links from lists to them.
+//! Versions: stored contents, their removal, and the links from lists to versions.
 
 use crate::world::{BASE, World, bytes};
 use abreast_contents::Contents;
@@ -21,7 +21,7 @@ fn contents(world: &World) -> Contents {
     Contents::open(&world.temporary.path().join("contents")).unwrap()
 }
 
-/// A scan that keeps copies.
+/// Scans the folder and stores a copy of each content.
 fn keep(world: &World, contents: &Contents) {
     let ingest = IngestOptions {
         settle: Duration::ZERO,
@@ -51,7 +51,7 @@ fn collect(world: &World, contents: &Contents, policy: VersionPolicy) {
     collect_all(Arc::clone(&world.log), contents.clone(), kept_set(world, policy)).unwrap();
 }
 
-/// The bytes of each version; `None` where it was deleted.
+/// The bytes of each version, or `None` for a deletion.
 fn texts(world: &World, contents: &Contents, key: &str) -> Vec<Option<String>> {
     let read = |state: State| {
         let mut text = String::new();
@@ -113,7 +113,7 @@ fn what_cannot_be_kept_is_not_recorded() {
     for content in ["small", &large] {
         world.write("a", content);
         world.write("b", "another");
-        // Something else stands where its copy would be.
+        // Another file is at the path of the copy.
         let elsewhere = tempfile::tempdir().unwrap();
         let id = Contents::open(elsewhere.path())
             .unwrap()
@@ -209,7 +209,7 @@ fn what_was_published_before_is_kept_from_its_next_scan_on() {
     world.log.keep_versions(world.set, true).unwrap();
     let before = (world.changes(), world.log.head(world.set).unwrap());
     let contents = contents(&world);
-    // MD5 as before: another digest would be a change.
+    // The digest remains MD5: another digest would be a change.
     let ingest = IngestOptions {
         settle: Duration::ZERO,
         contents: Some(contents.clone()),

@@ -1,4 +1,4 @@
-//! The changes that a running watch records, and their time.
+//! The changes that a running watch records, and the time until they are recorded.
 
 use crate::world::World;
 use abreast_core::filter::Filter;
@@ -65,7 +65,7 @@ fn changes_are_recorded_as_they_happen() {
     watch.stop();
 }
 
-/// Whether an inotify watch of this process is on a folder.
+/// Whether this process has an inotify watch on a folder.
 fn is_watched(folder: &std::path::Path) -> bool {
     let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
     let infos = std::fs::read_dir("/proc/self/fdinfo").unwrap();
@@ -101,7 +101,7 @@ fn excluded_folders_are_not_watched() {
         unneeded(["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]),
         [""; 0]
     );
-    // A folder that is no longer excluded is watched again.
+    // A folder that is not excluded any more is watched again.
     std::fs::rename(world.folder.join("cache"), world.folder.join("shown")).unwrap();
     eventually("a folder that came in is recorded", || {
         world.keys().contains(&"shown/in/file".to_owned())
@@ -118,7 +118,7 @@ fn a_file_being_written_is_not_published() {
     let mut writer = std::fs::File::create(world.folder.join("growing")).unwrap();
     writer.write_all(b"first half").unwrap();
     writer.flush().unwrap();
-    // A later file passes it: the watch has had its chance to publish the first.
+    // A later file is recorded first: the watch could have published the first file by then.
     world.write("marker", "1");
     eventually("the later file is recorded", || world.keys() == ["marker"]);
     writer.write_all(b", second half").unwrap();
@@ -134,11 +134,11 @@ fn a_file_shortened_by_its_path_is_published_soon() {
     world.write("a", "four");
     let watch = start(&world);
     let begun = Instant::now();
-    // As SFTP and truncate(2) do: nothing is opened, and nothing closed.
+    // As by SFTP and truncate(2): no process opens or closes the file.
     nix::unistd::truncate(&world.folder.join("a"), 1).unwrap();
     eventually("the shorter file is recorded", || world.changes() == ["updated a"]);
     assert!(begun.elapsed() < Duration::from_secs(20), "long before a file counts as abandoned");
-    // What a process has open is still awaited.
+    // A file that a process has open is not read yet.
     let mut writer = std::fs::File::create(world.folder.join("open")).unwrap();
     writer.write_all(b"first half").unwrap();
     nix::unistd::truncate(&world.folder.join("a"), 0).unwrap();
@@ -171,7 +171,8 @@ fn a_vanished_root_deletes_nothing_and_is_picked_up_again() {
     let aside = world.temporary.path().join("aside");
     std::fs::rename(&world.folder, &aside).unwrap();
     std::fs::create_dir(&world.folder).unwrap();
-    // Any event makes the watch look; it must find that this is another folder, and an empty one.
+    // An event makes the watch check the folder: it must detect that another, empty folder is at
+    // the path.
     std::fs::write(aside.join("b"), "1").unwrap();
     eventually("the loss is noticed", || matches!(watch.status().state(), WatchState::Vanished(_)));
     assert_eq!(world.keys(), ["a"]);
@@ -217,14 +218,13 @@ fn changes_too_many_to_follow_are_found_by_a_scan() {
     let world = World::new();
     world.write("old", "1");
     let mut options = WatchOptions::new(&world.folder);
-    // Nothing is ever looked at for its events alone, and no scan is due: only lost events make
-    // one.
+    // The debounce is longer than the test, and no scan is due: only lost events cause a scan.
     options.debounce = Duration::from_secs(3_600);
     options.rescan = Duration::ZERO;
     options.ingest.settle = Duration::ZERO;
     let watch = Watch::start(options, Arc::clone(&world.log), world.set);
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
-    // Names that come and go: they are noted as any other, and are no work for the scan.
+    // Names that are created and deleted cause events like other names, and no work for a scan.
     world.write("new", "1");
     for number in 0..51_000 {
         let path = world.folder.join(number.to_string());
@@ -322,7 +322,7 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
     use std::sync::Mutex;
     let world = World::new();
     world.write("first", "1");
-    // With the default waits: a finished file is recorded at once.
+    // With the default waits, a closed file is recorded immediately.
     let watch = Watch::start(WatchOptions::new(&world.folder), Arc::clone(&world.log), world.set);
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
     let whole = Mutex::new(HashSet::new());
@@ -404,7 +404,7 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
     world.write("new", "1");
     let place = world.temporary.path().join("contents");
     let contents = abreast_contents::Contents::open(&place).unwrap();
-    // A disk that failed once is not trusted again.
+    // After a failure of the disk, the contents accept no writes until they are opened again.
     let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
     let part = place.join(&kept.id().to_string()[..2]);
     std::fs::rename(&part, place.join("aside")).unwrap();
@@ -442,7 +442,7 @@ fn what_a_set_has_at_first_is_added_to_its_log() {
     let initial = |options: &mut WatchOptions| options.initial_changes = true;
     let watch = start_with(&world, initial);
     let change = |kind, key: &str| (kind, key.to_owned());
-    // Also files that were written just now.
+    // Files that were written just before are recorded too.
     assert_eq!(kinds(), [change(Kind::Add, "a"), change(Kind::Add, "b/c")]);
     world.write("new", "1");
     eventually("a new file is recorded", || kinds().len() == 3);

@@ -1,4 +1,4 @@
-//! A folder, a store, and a publisher of both.
+//! A folder, a store, and a publisher of the folder and the store.
 
 use abreast_core::{
     ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock,
@@ -46,7 +46,7 @@ impl World {
         Self { temporary, folder, log, set }
     }
 
-    /// A world whose import is complete.
+    /// A world with a complete base: the log records changes from then on.
     pub(crate) fn begun() -> Self {
         let world = Self::new();
         world.log.complete_import(world.set).unwrap();
@@ -82,7 +82,7 @@ impl World {
         keys
     }
 
-    /// The log as `kind key`, oldest first.
+    /// The changes in the log as `kind key`, oldest first.
     pub(crate) fn changes(&self) -> Vec<String> {
         let mut changes = Vec::new();
         self.log
@@ -100,7 +100,7 @@ impl World {
         changes
     }
 
-    /// Key to digest, as the table has it.
+    /// Key and digest of each resource in the table.
     pub(crate) fn table(&self) -> BTreeMap<String, String> {
         let mut table = BTreeMap::new();
         self.log
@@ -112,7 +112,7 @@ impl World {
         table
     }
 
-    /// The set with the bytes of its folder.
+    /// The set with the bytes of its folder, as a server publishes it.
     pub(crate) fn published(&self) -> PublishedSet {
         let representations =
             Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::default());
@@ -131,7 +131,7 @@ impl World {
         Publisher::new(Arc::clone(&self.log), SourceUrls::new(BASE), [set], folder).unwrap()
     }
 
-    /// The dumps of the set, which nobody makes until the shared part is started.
+    /// The dumps of the set. No dump is made before the shared part is started.
     pub(crate) fn dumps(
         &self,
         options: DumpOptions,

@@ -389,8 +389,8 @@ mod tests {
             ..Notified::default()
         };
         assert_eq!(Notified::read(&notified.kept()), notified);
-        // Keys of a newer version are ignored, missing ones of an older version are nothing, as is
-        // damage.
+        // Keys of a newer version are ignored; missing keys of an older version, and damage, count
+        // as no data.
         let position = Notified { position: 5, ..Notified::default() };
         assert_eq!(Notified::read(&kept(r#"{"position": 5, "else": 1}"#)), position);
         assert_eq!(Notified::read(&kept(r#"{"position": "five"}"#)), Notified::default());

@@ -1,9 +1,9 @@
-//! Change sets [rs-0.1 §5.1, §6.1]: the current one, and those that are closed.
+//! Change sets [rs-0.1 §5.1, §6.1]: the current change set, and closed change sets.
 //!
-//! A change set is a page of the log, or of a longer page a part: a range of positions that never
-//! depends on what is written for its changes, so that settings do not move its ends. The last part
-//! of the open page is the current change set, under an address of its own. Each names the one
-//! before it, so nothing falls between two, and nothing is in two.
+//! A change set is a page of the log, or a part of a longer page: a range of positions. The range
+//! does not depend on the length of the written entries, so changed settings do not move its ends.
+//! The last part of the open page is the current change set, which has a separate address. Each
+//! change set links to the previous change set, so every change is in exactly one change set.
 
 use super::entries::EntryWriter;
 use super::paths::{ChangeSetNumber, SetDocument};
@@ -16,45 +16,45 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, Meta, Root, write_end, 
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
 
-/// Positions of a change set. Below 10 MB [rs-0.1 §3.2] if an entry has fewer than 2,000 bytes;
-/// links to versions are left out of longer ones.
+/// Positions of a change set. The document is below 10 MB [rs-0.1 §3.2] if entries have fewer than
+/// 2,000 bytes on average; entries of resources with long paths omit the links to versions.
 pub(super) const MAX_POSITIONS: u64 = 5_000;
 
-/// Bytes of an entry, about.
+/// Approximate bytes of an entry, to estimate the length of a document.
 const ENTRY_BYTES: u64 = 600;
-/// Pages that are read at a time.
+/// Number of pages that one query of the log reads.
 const PAGES: usize = 1_000;
 
 /// The changes of a set, as change sets.
 pub(super) struct ChangeSets<'a> {
     pub(super) log: &'a dyn ChangeLog,
     pub(super) set: &'a PublishedSet,
-    /// Positions that one has.
+    /// Positions of each change set.
     pub(super) positions: u64,
 }
 
-/// The positions of a change set: behind the first, up to the second.
+/// The positions of a change set: after `after`, up to `last`.
 struct Part {
     number: ChangeSetNumber,
     after: Position,
     last: Position,
-    /// All changes since then are in it, up to the last.
+    /// Start of the period: the change set contains all changes since then, up to `last`.
     from: Timestamp,
-    /// The time of its last change; of the beginning of its page while there is none.
+    /// Time of the last change. If the part is empty, the start of its page.
     modified: Timestamp,
 }
 
 impl ChangeSets<'_> {
-    /// The current one.
+    /// Renders the current change set.
     pub(super) fn current(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
-        // Whatever is recorded meanwhile is behind this position.
+        // Changes that are recorded in the meantime have later positions.
         let head = self.log.head(self.set.id)?;
         let page = self.page(head.open_page)?.ok_or(PublishError::NotFound)?;
         let part = self.parts(&page, head.position);
         self.document(&self.part(&page, part, head.position)?, output)
     }
 
-    /// A closed one.
+    /// Renders a closed change set.
     pub(super) fn closed(
         &self,
         number: ChangeSetNumber,
@@ -69,7 +69,7 @@ impl ChangeSets<'_> {
         self.document(&self.part(&page, number.part, end)?, output)
     }
 
-    /// Whether there is a closed one of that number while the log ends at a position.
+    /// Whether a closed change set has this number while the log ends at position `head`.
     pub(super) fn has(
         &self,
         number: ChangeSetNumber,
@@ -79,7 +79,7 @@ impl ChangeSets<'_> {
         Ok(page.is_some_and(|page| self.is_closed(&page, number.part, head)))
     }
 
-    /// All closed ones, the oldest first.
+    /// Numbers of all closed change sets, the oldest first.
     pub(super) fn all_closed(&self) -> Result<Vec<ChangeSetNumber>, PublishError> {
         let head = self.log.head(self.set.id)?.position;
         let (mut all, mut first) = (Vec::new(), 1);
@@ -102,12 +102,12 @@ impl ChangeSets<'_> {
         Ok(found.filter(|page| page.number == number))
     }
 
-    /// The parts of a page up to a position, at least one.
+    /// Number of parts of a page up to position `end`, at least one.
     fn parts(&self, page: &Page, end: Position) -> u64 {
         end.0.saturating_sub(page.after.0).div_ceil(self.positions).max(1)
     }
 
-    /// Whether a page has that part, and another follows it.
+    /// Whether the page has the part, and the part is closed: another part or page follows.
     fn is_closed(&self, page: &Page, part: u64, head: Position) -> bool {
         match page.last {
             Some(last) => (1..=self.parts(page, last)).contains(&part),
@@ -115,7 +115,7 @@ impl ChangeSets<'_> {
         }
     }
 
-    /// A part of a page that ends at a position.
+    /// The part of a page with this number, if the page ends at position `end`.
     fn part(&self, page: &Page, part: u64, end: Position) -> Result<Part, PublishError> {
         let position = |parts: u64| Position(page.after.0 + parts * self.positions).min(end);
         let (after, last) = (position(part - 1), position(part));
@@ -129,7 +129,7 @@ impl ChangeSets<'_> {
         Ok(Part { number, after, last, from: time(after)?, modified: time(last)? })
     }
 
-    /// The one before another; none before the first of the log.
+    /// Number of the previous change set, or `None` for the first change set of the log.
     fn before(&self, number: ChangeSetNumber) -> Result<Option<ChangeSetNumber>, PublishError> {
         if number.part > 1 {
             return Ok(Some(ChangeSetNumber { part: number.part - 1, ..number }));
@@ -153,13 +153,13 @@ impl ChangeSets<'_> {
     }
 }
 
-/// The link to the current change set.
+/// Link to the current change set, which every change set and Sitemap contains.
 pub(super) fn current_link(set: &PublishedSet) -> Link {
     let href = SetDocument::CurrentChangeSet.url(&set.urls);
     Link { rel: format!("current {CHANGE_SET}"), href, ..Link::default() }
 }
 
-/// A document up to its entries.
+/// The start of a document, up to its entries.
 fn begun(modified: Timestamp, links: Vec<Link>, period: Meta) -> Vec<u8> {
     let mut bytes = Vec::new();
     let head = Head {
@@ -173,7 +173,7 @@ fn begun(modified: Timestamp, links: Vec<Link>, period: Meta) -> Vec<u8> {
     bytes
 }
 
-/// Writes the changes behind a position up to another.
+/// Writes the changes after position `after`, up to `last`.
 fn write_changes(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -196,18 +196,19 @@ fn write_changes(
     Ok(())
 }
 
-/// The change set of a range of the log, as it is pushed. The same range is the same bytes: all that
-/// it links to is the current change set, whose address does not change.
+/// The pushed change set for a range of the log. The same range always gives the same bytes: the
+/// only link leads to the current change set, whose address does not change.
 ///
 /// # Errors
-/// When the log fails.
+///
+/// An error of the log.
 pub(super) fn notification(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     after: Position,
     last: Position,
 ) -> Result<Vec<u8>, PublishError> {
-    // Changes of a log that was recreated since are no longer there: readers see a gap.
+    // If the log was recreated since, its earlier changes are missing: readers detect a gap.
     let since = time_of(log, set.id, after)?;
     let modified = if after < last { time_of(log, set.id, last)? } else { since };
     let mut bytes = begun(modified, vec![current_link(set)], period(since, modified));
@@ -216,8 +217,8 @@ pub(super) fn notification(
     Ok(bytes)
 }
 
-/// The time that a change set is about. So a reader knows whether it misses others before it: the
-/// specification has nothing for that.
+/// The period of a change set. A reader detects by the period whether earlier change sets are
+/// missing; the specification does not define an element for this purpose.
 fn period(from: Timestamp, until: Timestamp) -> Meta {
     Meta { name: "DCTERMS.temporal".to_owned(), content: format!("start={from}; end={until}") }
 }

@@ -1,7 +1,7 @@
 //! Resources and changes of a set as entries [rs-0.1 §3.1, §5.1].
 //!
-//! Size and digests are those of the bytes as they are transferred, with the content coding that is
-//! stated. A change is identified by its resource and its time, which no two changes of a set share.
+//! Size and digests describe the bytes as transferred, with the listed content coding. The resource
+//! and the time identify a change, since the changes of a set have different times.
 
 use super::PublishedSet;
 use super::links::{add_links, add_types, add_versions};
@@ -25,12 +25,12 @@ impl<'a> EntryWriter<'a> {
         Self { set, resources, naming, entry: Entry::default() }
     }
 
-    /// The entry written last.
+    /// The last written entry, from which the index collects categories.
     pub(super) fn last(&self) -> &Entry {
         &self.entry
     }
 
-    /// Writes a change: `lastmod` or `expires` is its time.
+    /// Writes a change, with the time of the change as `lastmod` or `expires`.
     pub(super) fn change(&mut self, out: &mut Vec<u8>, record: &ChangeRecord) {
         self.begin(&record.key, record.state.as_ref());
         let entry = &mut self.entry;
@@ -48,7 +48,7 @@ impl<'a> EntryWriter<'a> {
         write_entry(out, Root::UrlSet, entry);
     }
 
-    /// Writes a resource: `lastmod` is when its content was last modified.
+    /// Writes a resource, with the time of its last modification as `lastmod`.
     pub(super) fn resource(&mut self, out: &mut Vec<u8>, resource: &Resource) {
         let state = &resource.state;
         self.begin(&resource.key, Some(state));

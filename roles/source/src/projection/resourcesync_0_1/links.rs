@@ -7,20 +7,20 @@ use abreast_core::{Description, Position, State};
 use abreast_resourcesync::v0_1::{Entry, Link, Meta, SUBJECT as CATEGORY, SUBJECT_NAME};
 use abreast_webtypes::{Timestamp, decode_segment};
 
-/// What the target of a link of a category begins with when it is a word [rfc2397 §2].
+/// Start of a link target that is a category as a word [rfc2397 §2].
 const WORD: &str = "data:,";
 
 /// A category of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Category {
-    /// With a URI, and perhaps a name.
+    /// A URI, with an optional title.
     Uri(String, Option<String>),
-    /// A word.
+    /// A word, without a URI.
     Word(String),
 }
 
 impl Category {
-    /// That of a link; `None` for other links.
+    /// The category of a link, or `None` if the link has another relation.
     fn of_link(link: &Link) -> Option<Self> {
         if !link.has_rel(CATEGORY) {
             return None;
@@ -32,7 +32,7 @@ impl Category {
         })
     }
 
-    /// Bytes of its texts.
+    /// Number of bytes of the texts of the category.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Uri(href, title) => href.len() + title.as_ref().map_or(0, String::len),
@@ -40,7 +40,7 @@ impl Category {
         }
     }
 
-    /// Adds it to an entry.
+    /// Adds the category to an entry, as a link or as a `meta` element.
     pub(super) fn add_to(self, entry: &mut Entry) {
         match self {
             Self::Uri(href, title) => {
@@ -52,7 +52,7 @@ impl Category {
         }
     }
 
-    /// Those of an entry.
+    /// All categories of an entry.
     pub(super) fn all_of(entry: &Entry) -> impl Iterator<Item = Self> + '_ {
         let links = entry.links.iter().filter(|link| link.rel == CATEGORY);
         let metas = entry.metas.iter().filter(|meta| meta.name == SUBJECT_NAME);
@@ -62,14 +62,14 @@ impl Category {
     }
 }
 
-/// Adds the links of a state: patches are partial content and belong to changes only, duplicates
-/// are mirrors, the preferred ones first, subjects and collections are categories.
+/// Adds the links of a state. Patches are partial content, and are added to changes only.
+/// Duplicates are mirrors, in the order of their priority. Subjects and collections are categories.
 pub(super) fn add_links(entry: &mut Entry, resources: &str, state: &State, of_change: bool) {
     let mut links: Vec<_> = state.links.iter().collect();
     let pri = |link: &abreast_webtypes::Link| link.param("pri")?.parse::<u32>().ok();
     links.sort_by_key(|link| pri(link).unwrap_or(u32::MAX));
     for link in links {
-        // The attributes of what they lead to mean nothing for a TimeGate.
+        // A TimeGate has no representation, so the media type does not apply to its link.
         let media_type = link.param("type").filter(|_| !link.has_rel("timegate"));
         let link = Link {
             rel: link.rel.clone(),
@@ -98,8 +98,8 @@ pub(super) fn add_types(entry: &mut Entry, description: Option<&Description>) {
     }
 }
 
-/// Adds those to the versions of a resource, where other documents have them: of a change the
-/// version itself, its TimeGate and its TimeMap.
+/// Adds links to the versions of a resource, if other documents also contain these links: the
+/// TimeGate and the TimeMap, and for a change the version itself.
 pub(super) fn add_versions(
     entry: &mut Entry,
     set: &PublishedSet,

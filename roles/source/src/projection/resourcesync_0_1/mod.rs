@@ -9,8 +9,8 @@
 //! | `dump/` | dumps |
 //! | `entries.rs`, `links.rs` | resources and changes as entries, their links and categories |
 //!
-//! All documents have addresses of their own: none is chosen by negotiation. Closed change sets
-//! never change a byte.
+//! Every document has a separate address: documents are not selected by negotiation. Closed change
+//! sets never change a byte.
 
 mod change_set;
 mod dump;
@@ -50,8 +50,8 @@ pub struct ResourceSync01 {
 }
 
 impl ResourceSync01 {
-    /// With documents of at most this many bytes of entries and this many entries, which are at most
-    /// those of the specification [rs-0.1 §3.2].
+    /// Limits the number of bytes and of entries in each document. Both limits must be at most the
+    /// limits of the specification [rs-0.1 §3.2].
     #[must_use]
     pub fn with_limits(self, bytes: usize, entries: u64) -> Self {
         let most = Limits::default();
@@ -82,18 +82,18 @@ fn sitemap_url(urls: &SetUrls) -> String {
     SetDocument::Sitemap.url(urls)
 }
 
-/// The address of a set's current change set.
+/// URL of a set's current change set.
 pub fn change_set_url(urls: &SetUrls) -> String {
     SetDocument::CurrentChangeSet.url(urls)
 }
 
-/// The address at which callbacks subscribe to a set's change sets [rs-0.1 §5.2.2].
+/// URL at which callbacks subscribe to a set's change sets [rs-0.1 §5.2.2].
 pub fn subscribe_url(urls: &SetUrls) -> String {
     paths::subscribe(urls)
 }
 
-/// Links from a resource or a page of a set to its Sitemap, its current change set and its dump, if it has one
-/// [rs-0.1 §7.2.2, §7.2.3].
+/// Links from a resource or a page of a set to its Sitemap, its current change set and its dump, if
+/// the set has a dump [rs-0.1 §7.2.2, §7.2.3].
 pub fn set_links(set: &PublishedSet, has_one_dump: bool) -> Vec<webtypes::Link> {
     let mut links = vec![
         site_link(SITEMAP, sitemap_url(&set.urls), XML),
@@ -105,7 +105,8 @@ pub fn set_links(set: &PublishedSet, has_one_dump: bool) -> Vec<webtypes::Link> 
     links
 }
 
-/// Whether the set has a dump now, or makes one when it is asked for, that is a single file: those of several are in the Sitemap only.
+/// Whether the dump of the set is a single file, or would be when the first request makes the dump.
+/// Only the Sitemap links to a dump of several files.
 pub fn has_one_dump(set: &PublishedSet) -> bool {
     dump::has_one(set)
 }
@@ -149,7 +150,8 @@ impl Projection for ResourceSync01 {
             for sitemap in self.sitemaps(publisher, set).all()? {
                 add(sitemap, SiteStage::List, false);
             }
-            // Changes before resources: a reader of the old Sitemap finds the changes since.
+            // Changes are written before resources, so that a reader of the old Sitemap finds the
+            // later changes.
             add(SetDocument::CurrentChangeSet, SiteStage::EntryPoint, false);
             add(SetDocument::Sitemap, SiteStage::EntryPoint, false);
         }
@@ -211,7 +213,7 @@ impl Projection for ResourceSync01 {
     }
 }
 
-/// The topic of the change sets that are pushed, if changes are notified [rs-0.1 §5.2].
+/// The topic of pushed change sets, if notifications of changes are enabled [rs-0.1 §5.2].
 fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
     set.notifications.as_ref().filter(|notifications| notifications.changes)?;
     Some(Topic {
@@ -290,8 +292,8 @@ impl ResolvedDocument for Resolved<'_> {
 }
 
 impl Resolved<'_> {
-    /// The links of the Sitemap beside that to the change set: dumps, where changes are pushed, and
-    /// those of the set as a whole.
+    /// Links of the Sitemap, without the link to the change set: to dumps, to services that push
+    /// changes, and the links of the set as a whole.
     fn links(&self) -> Vec<Link> {
         let mut links = self.projection.dump(self.set).links();
         links.extend(self.set.resourcesync_0_1().push.iter().map(|push| Link {

@@ -1,25 +1,25 @@
-//! Paths of documents of ResourceSync 0.1, and URLs with them.
+//! Paths of documents of ResourceSync 0.1, and URLs with these paths.
 //!
-//! | path below that of a set | |
+//! | path below the path of a set | |
 //! |---|---|
 //! | `v0.1/sitemap.xml` | the Sitemap, or the index of several |
 //! | `v0.1/sitemaps/{shard}.xml` | a Sitemap of the index |
-//! | `v0.1/sitemaps/{shard}-{parts}-{part}.xml` | one of several of a shard |
+//! | `v0.1/sitemaps/{shard}-{parts}-{part}.xml` | one of several Sitemaps of a shard |
 //! | `v0.1/changeset.xml` | the current change set |
-//! | `v0.1/changesets/{page}.xml`, `v0.1/changesets/{page}-{part}.xml` | a closed one |
+//! | `v0.1/changesets/{page}.xml`, `v0.1/changesets/{page}-{part}.xml` | a closed change set |
 //! | `v0.1/notify/changeset` | the topic of pushed change sets |
-//! | `v0.1/subscribe` | where callbacks subscribe to it |
+//! | `v0.1/subscribe` | the address at which callbacks subscribe to the topic |
 
 use crate::projection::plain_number;
 use crate::publish::SetUrls;
 use abreast_core::ShardId;
 
-/// The path of the topic below that of a set.
+/// Path of the topic, below the path of a set.
 pub(super) const TOPIC: &str = "v0.1/notify/changeset";
-/// The path below that of a set at which callbacks subscribe to the topic.
+/// Path at which callbacks subscribe to the topic, below the path of a set.
 pub(super) const SUBSCRIBE: &str = "v0.1/subscribe";
 
-/// Most parts of a shard.
+/// Largest number of parts of a shard.
 pub(super) const MAX_PARTS: u64 = 64;
 
 /// Some of the resources of a shard, selected by a remainder of the key. A resource remains in its
@@ -113,7 +113,7 @@ pub(super) fn subscribe(set: &SetUrls) -> String {
     format!("{}{SUBSCRIBE}", set.base())
 }
 
-/// `{id}` or `{id}-{of}-{number}`
+/// Parses `{id}` or `{id}-{of}-{number}` into a Sitemap.
 fn shard(name: &str) -> Option<SetDocument> {
     let (id, part) = match name.split_once('-') {
         None => (name, Part::WHOLE),
@@ -129,7 +129,7 @@ fn shard(name: &str) -> Option<SetDocument> {
     Some(SetDocument::Shard(ShardId(plain_number(id)?), part))
 }
 
-/// `{page}` or `{page}-{part}`
+/// Parses `{page}` or `{page}-{part}` into a change set.
 fn change_set_number(name: &str) -> Option<ChangeSetNumber> {
     match name.split_once('-') {
         None => Some(ChangeSetNumber { page: plain_number(name)?, part: 1 }),

@@ -1,10 +1,10 @@
-//! Sitemaps: everything in a set, and the index of several [rs-0.1 §3.1, §3.2].
+//! Sitemaps: all resources of a set, and the index of several Sitemaps [rs-0.1 §3.1, §3.2].
 //!
-//! A Sitemap is a shard of the resource table, like a Resource List, or a part of one: a Sitemap is
-//! at most 10 MB. The parts are made by the keys alone, so that no resource moves from one to
-//! another while a client reads them; a shard that grows gets more of them, and the addresses of
-//! the fewer ones keep answering. `DCTERMS.modified` is the time of the last change in the range:
-//! every change up to then is in it.
+//! A Sitemap is a shard of the resource table, like a Resource List, or a part of a shard, since a
+//! Sitemap has at most 10 MB. Only the keys of resources decide the parts, so that no resource
+//! moves to another part while a client reads. A growing shard is divided into more parts; the
+//! addresses of the earlier parts remain available. `DCTERMS.modified` is the time of the last
+//! change in the range: the Sitemap includes every change up to this time.
 
 use super::change_set::current_link;
 use super::entries::EntryWriter;
@@ -22,26 +22,26 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most categories that the index states of one Sitemap, and the most bytes of them; of one with
-/// more it states none.
+/// Largest number of categories, and of their bytes, that the index lists for a Sitemap. If a
+/// Sitemap exceeds a limit, the index lists none of its categories.
 const MAX_CATEGORIES: usize = 100;
 const MAX_CATEGORY_BYTES: usize = 20_000;
-/// Bytes of an entry, about.
+/// Approximate bytes of an entry, to estimate the length of a document.
 const ENTRY_BYTES: u64 = 400;
-/// Bytes of an entry of the index without categories, about.
+/// Approximate bytes of an entry of the index without categories.
 const INDEX_ENTRY_BYTES: usize = 200;
 
-/// How a shard is divided into Sitemaps, and what the index states of them.
+/// The division of a shard into Sitemaps, with the categories that the index lists.
 #[derive(Debug)]
 struct Outline {
-    /// As of this change.
+    /// Last change of the shard that the outline includes.
     version: Position,
     created: Timestamp,
     /// The categories of each part.
     parts: Vec<BTreeSet<Category>>,
 }
 
-/// The outlines of shards: one change makes one of them new.
+/// Cached outlines of shards. A change makes the outline of one shard out of date.
 #[derive(Debug, Default)]
 pub(super) struct Outlines(Mutex<HashMap<(SetId, ShardId), Arc<Outline>>>);
 
@@ -60,17 +60,18 @@ pub(super) struct Sitemaps<'a> {
 }
 
 impl Sitemaps<'_> {
-    /// The Sitemap while one is enough, else the index; with these links besides that to the
-    /// current change set.
+    /// Renders the Sitemap if one Sitemap is enough, else the index. The head contains the link to
+    /// the current change set and the links in `more`.
     pub(super) fn entry_point(
         &self,
         more: Vec<Link>,
         output: &mut dyn Output,
     ) -> Result<Rendered, PublishError> {
-        // The head is read before the shards: they include at least what it saw.
+        // The head is read before the shards, so that the shards include all changes up to the
+        // head.
         let head = self.log.head(self.set.id)?;
         let shards = self.log.shards(self.set.id)?;
-        // What is read: a Sitemap, or those whose outlines are out of date.
+        // Shards to read: the only Sitemap, or shards whose outlines are out of date.
         let single = shards.len() == 1;
         let unread = shards.iter().filter(|shard| single || self.known(shard, &head).is_none());
         let resources: u64 = unread.map(|shard| shard.resources).sum();
@@ -100,7 +101,7 @@ impl Sitemaps<'_> {
                 sitemaps.push((document, shard.time, categories));
             }
         }
-        // An index is at most as long as a Sitemap.
+        // The index has the same length limit as a Sitemap.
         let share = self.limits.bytes / sitemaps.len().max(1);
         let mut bytes = Vec::with_capacity(1_024 + sitemaps.len() * INDEX_ENTRY_BYTES);
         self.write_head(&mut bytes, Root::SitemapIndex, head.time, more);
@@ -123,7 +124,7 @@ impl Sitemaps<'_> {
         Ok(Rendered { bytes, content_type: XML })
     }
 
-    /// A Sitemap of the index, of a shard that is live or retired.
+    /// Renders a Sitemap of the index, for a current shard or a shard that was replaced.
     pub(super) fn shard(
         &self,
         id: ShardId,
@@ -134,18 +135,19 @@ impl Sitemaps<'_> {
         if shard.resources > self.limits.entries.saturating_mul(part.of) {
             return Err(PublishError::Gone);
         }
-        // A part is found by reading the whole shard.
+        // Every part is found by reading the whole shard.
         output.expect(shard.resources * ENTRY_BYTES);
         Ok(self.list((&shard, part), Limits::NONE, Vec::new(), output)?.0)
     }
 
-    /// Whether one Sitemap may be enough for a shard: it was, or it is not known.
+    /// Whether one Sitemap may be enough for a shard: the last outline has one part, or no outline
+    /// exists.
     fn may_be_whole(&self, shard: &Shard) -> bool {
         let known = self.outlines.lock().get(&(self.set.id, shard.id)).cloned();
         shard.resources < self.limits.entries && known.is_none_or(|known| known.parts.len() == 1)
     }
 
-    /// The Sitemaps of the index; none while there is none.
+    /// The Sitemaps of the index, or an empty list if the set has no index.
     pub(super) fn all(&self) -> Result<Vec<SetDocument>, PublishError> {
         let head = self.log.head(self.set.id)?;
         let shards = self.log.shards(self.set.id)?;
@@ -165,7 +167,8 @@ impl Sitemaps<'_> {
         write_head(out, &Head { root, modified, links, ..Head::default() });
     }
 
-    /// The Sitemap of a part of a shard up to these limits, and whether it is within them.
+    /// Renders the Sitemap of a part of a shard, and reports whether the Sitemap is within the
+    /// limits.
     fn list(
         &self,
         (shard, part): (&Shard, Part),
@@ -201,7 +204,7 @@ impl Sitemaps<'_> {
         Ok((rendered, limits.have_room(length, entries)))
     }
 
-    /// The base URL at which the set is offered over OAI-PMH too [rs-0.1 §4.3.3].
+    /// Writes the base URL at which the set is also offered over OAI-PMH [rs-0.1 §4.3.3].
     fn write_oai_pmh(&self, out: &mut Vec<u8>, time: Timestamp) {
         let Some(base) = &self.set.resourcesync_0_1().oai_pmh else { return };
         let entry = Entry {
@@ -213,13 +216,13 @@ impl Sitemaps<'_> {
         write_entry(out, Root::UrlSet, &entry);
     }
 
-    /// The outline of a shard, if it did not change since.
+    /// The cached outline of a shard, if the shard has not changed since.
     fn known(&self, shard: &Shard, head: &LogHead) -> Option<Arc<Outline>> {
         let found = self.outlines.lock().get(&(self.set.id, shard.id)).cloned();
         found.filter(|found| (found.version, found.created) == (shard.version, head.created))
     }
 
-    /// The outlines of the live shards. Those that changed since are made again.
+    /// Outlines of the current shards; outlines that are out of date are computed again.
     fn outlines_of(
         &self,
         shards: &[Shard],
@@ -235,7 +238,7 @@ impl Sitemaps<'_> {
                 new
             });
         }
-        // Shards that were replaced by smaller ones.
+        // Removes the outlines of shards that were replaced by smaller shards.
         let live: BTreeSet<ShardId> = shards.iter().map(|shard| shard.id).collect();
         self.outlines.lock().retain(|(set, id), _| *set != self.set.id || live.contains(id));
         Ok(outlines)
@@ -270,7 +273,7 @@ impl Sitemaps<'_> {
     }
 }
 
-/// Some resources of a shard.
+/// Resources of a shard with the same remainder of the key.
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     entries: u64,
@@ -286,7 +289,7 @@ impl Bucket {
     }
 }
 
-/// The categories of some resources, none if they are more than the index states.
+/// Categories of some resources, or none if the number exceeds the limit of the index.
 #[derive(Clone, Debug, Default)]
 struct Categories {
     all: BTreeSet<Category>,

@@ -140,7 +140,7 @@ mod tests {
         )
     }
 
-    /// Two copies of a set, the second one in parts.
+    /// Makes two copies of a set, the second copy in parts.
     fn archive() -> (tempfile::TempDir, PathBuf, Record) {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("set");

@@ -334,12 +334,12 @@ mod tests {
         let expected = [place(&names[0]), place(&names[1])];
         assert_eq!(aside.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(), expected);
         assert!(aside.iter().all(|(_, bytes)| *bytes > 6), "packages, manifests and records");
-        // One of the same name is there already.
+        // A package with the same name exists already.
         fs::create_dir(temporary.path().join(&names[0])).unwrap();
         let aside = open(temporary.path()).aside().unwrap();
         assert_eq!(aside.len(), 3, "{aside:?}");
         assert!(place(&format!("{}-2", names[0])).is_dir());
-        // Repairing does the same as a start.
+        // A repair has the same result as a start.
         let store = tempfile::tempdir().unwrap();
         let kind = store.path().join("set/changes");
         fs::create_dir_all(kind.join(&names[0])).unwrap();

@@ -237,8 +237,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("package.zip");
         let mut package = PackageWriter::create(&path, Compression::Store).unwrap();
-        // Odd seconds, and times that do not fit: those are stated by the plain time of a ZIP, or
-        // not at all.
+        // An odd second, a time before 1970, and a time outside the range of the extended timestamp,
+        // for which this field is not written.
         let times = [1_700_000_001, -5, 1 << 33].map(Timestamp::from_seconds);
         for (number, modified) in times.into_iter().enumerate() {
             let entry = Entry { path: Some(format!("/{number}")), ..Entry::default() };
@@ -338,7 +338,7 @@ mod tests {
         );
     }
 
-    /// Above 4 GiB is what the length says; the bytes here are few, so that the test is quick.
+    /// The listed length is above 4 GiB; the body has few bytes, so that the test is fast.
     #[test]
     fn a_member_that_may_have_more_than_4_gib_uses_zip64() {
         let folder = tempfile::tempdir().unwrap();
@@ -350,7 +350,7 @@ mod tests {
         package.end(&entry("/resources/a"), 3);
         package.finish(&Head::default(), &folder.path().join("a.xml")).unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        // The field 0x0001 behind the name, with both lengths in eight bytes.
+        // The field 0x0001 after the name contains both lengths in eight bytes.
         let extra = 30 + "resources/a".len();
         assert_eq!(bytes[extra..extra + 2], [1, 0]);
         assert_eq!(bytes[18..26], [0xff; 8]);

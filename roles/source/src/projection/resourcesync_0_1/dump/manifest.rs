@@ -1,4 +1,5 @@
-//! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
+//! The manifest of a package: the manifest of version 1.1, converted entry by entry
+//! [rs-0.1 §4.2.1].
 
 use super::super::links::add_link;
 use crate::projection::resourcesync_0_1::values::Limits;
@@ -8,21 +9,21 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Is called with each entry of a part, as it is and as it is written.
+/// Called with each entry of a part, and with the written entry.
 type Visit<'v> = &'v mut dyn FnMut(&v0_1::Entry, &[u8]) -> io::Result<()>;
-/// The same of all parts, with the number of the part.
+/// Called with the number of the part, each entry of all parts, and the written entry.
 type VisitAll<'v> = &'v mut dyn FnMut(u64, &v0_1::Entry, &[u8]) -> io::Result<()>;
 
 /// The manifest of a package of version 1.1.
 pub(super) struct Manifest<'a> {
     pub(super) path: &'a Path,
     pub(super) limits: Limits,
-    /// Parts of it; the largest number if they are not known.
+    /// Number of parts, or the largest number if the parts were not counted yet.
     pub(super) parts: u64,
 }
 
 impl Manifest<'_> {
-    /// The number of its parts, at least one.
+    /// Counts the parts of the manifest, at least one.
     pub(super) fn parts(&self) -> io::Result<u64> {
         let mut parts = 1;
         self.each(&mut |part, _, _| {
@@ -32,7 +33,7 @@ impl Manifest<'_> {
         Ok(parts)
     }
 
-    /// The manifest of a part.
+    /// Renders the manifest of a part.
     pub(super) fn document(&self, part: u64) -> io::Result<Vec<u8>> {
         let head = self.reader()?.head().map_err(io::Error::other)?.clone();
         let mut bytes = Vec::new();
@@ -45,7 +46,7 @@ impl Manifest<'_> {
         Ok(bytes)
     }
 
-    /// When the last change was that the package includes.
+    /// Time of the last change that the package includes.
     pub(super) fn time(&self) -> io::Result<abreast_webtypes::Timestamp> {
         let head = self.reader()?.head().map_err(io::Error::other)?.at;
         Ok(head.map(|at| at.instant).unwrap_or_default())
@@ -67,7 +68,7 @@ impl Manifest<'_> {
         let (mut entry, mut counter) = (v1_1::Entry::default(), PartCounter::new(self.limits));
         while reader.next(&mut entry).map_err(io::Error::other)? {
             let entry = counter.add(&entry);
-            // The parts are as many as the dump was described to have.
+            // The dump's description fixes the number of parts.
             visit(counter.part.min(self.parts), &entry, &counter.written)?;
         }
         Ok(())
@@ -80,7 +81,7 @@ pub(crate) struct PartCounter {
     part: u64,
     entries: u64,
     length: usize,
-    /// The entry that was added last, as it is written.
+    /// The written form of the last added entry.
     written: Vec<u8>,
 }
 
@@ -95,7 +96,7 @@ impl PartCounter {
         Self { limits, part: 1, entries: 0, length: 0, written: Vec::new() }
     }
 
-    /// Adds the next entry, and returns it in this version.
+    /// Adds the next entry, and returns the entry in version 0.1.
     pub(crate) fn add(&mut self, entry: &v1_1::Entry) -> v0_1::Entry {
         let entry = converted(entry);
         self.written.clear();
@@ -111,13 +112,13 @@ impl PartCounter {
         entry
     }
 
-    /// The parts so far, at least one.
+    /// Number of parts of the entries added until now, at least one.
     pub(crate) const fn parts(&self) -> u64 {
         self.part
     }
 }
 
-/// The entry in this version; categories that are words are words again.
+/// Converts an entry to version 0.1; categories that are words become words again.
 fn converted(entry: &v1_1::Entry) -> v0_1::Entry {
     let mut out = v0_1::Entry::from_1_1(entry, false);
     for link in std::mem::take(&mut out.links) {

@@ -1,15 +1,15 @@
-//! Dumps [rs-0.1 §4.2]: the packages of a Resource Dump of version 1.1 in two other forms, made of
-//! them when they are first asked for, and kept beside them.
+//! Dumps [rs-0.1 §4.2]: the packages of a Resource Dump of version 1.1 in two other forms. The
+//! forms are made at the first request, and stored next to the packages.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `manifest.rs` | the manifest of a package in this version, and its parts |
-//! | `zip.rs` | the package with another manifest |
-//! | `warc.rs` | the same as records of a web archive |
+//! | `manifest.rs` | the manifest of a package in version 0.1, and its parts |
+//! | `zip.rs` | the package as a ZIP file with another manifest |
+//! | `warc.rs` | the package as records of a web archive |
 //!
-//! A dump is bound to the time of the Resource Dump: its manifest states it as `DCTERMS.modified`.
-//! A package whose manifest would be longer than a Sitemap may be becomes several dumps; together,
-//! all that the Sitemap links to are the dump.
+//! `DCTERMS.modified` of the manifest is the time of the Resource Dump. If the manifest of a package
+//! exceeds the limits of a Sitemap, the package becomes several files. The dump consists of all
+//! files to which the Sitemap links.
 
 mod manifest;
 mod warc;
@@ -30,9 +30,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Packages whose parts are remembered.
+/// Number of packages whose count of parts is cached.
 const MAX_KNOWN: usize = 10_000;
-/// Seconds until a dump that is being made may be asked for again.
+/// Seconds after which a client may request a dump again that is being made.
 const RETRY: u32 = 5;
 
 /// A form of dumps.
@@ -60,7 +60,7 @@ impl Format {
     }
 }
 
-/// A dump of a set.
+/// Path of a dump of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DumpPath<S> {
     pub(super) set: S,
@@ -70,14 +70,14 @@ pub(super) struct DumpPath<S> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum DumpName {
-    /// `v0.1/dump.zip`: the newest, while there is one only.
+    /// `v0.1/dump.zip`: the newest dump, if it is a single file.
     Newest,
-    /// `v0.1/dump/{package}-{part}.zip`: it never changes.
+    /// `v0.1/dump/{package}-{part}.zip`: a file that never changes.
     Part(String, u64),
 }
 
 impl<S> DumpPath<S> {
-    /// The dump at a path below the public base; `find` finds a set by its name.
+    /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
         let rest = rest.strip_prefix("v0.1/dump")?;
@@ -96,12 +96,12 @@ impl<S> DumpPath<S> {
     }
 }
 
-/// The address of the newest dump.
+/// Address of the newest dump in a format.
 fn newest_url(urls: &SetUrls, format: Format) -> String {
     format!("{}v0.1/dump.{}", urls.base(), format.ending())
 }
 
-/// Whether the newest dump, or the one that would be made, is a single file.
+/// Whether the newest dump, or the dump that the first request would make, is a single file.
 pub(super) fn has_one(set: &PublishedSet) -> bool {
     set.dumps().is_some_and(|dumps| match dumps.newest_resources() {
         Some(newest) => match &*newest.packages {
@@ -112,14 +112,14 @@ pub(super) fn has_one(set: &PublishedSet) -> bool {
     })
 }
 
-/// The links from a page or a resource to the dump of its set.
+/// Links from a page or a resource to the dump of its set.
 pub(super) fn set_links(set: &PublishedSet) -> impl Iterator<Item = abreast_webtypes::Link> + '_ {
     Format::ALL
         .into_iter()
         .map(|format| site_link(DUMP, newest_url(&set.urls, format), format.media_type()))
 }
 
-/// The number of parts of packages, by their names: it never changes.
+/// Cached number of parts of each package, by the name of the package. The number never changes.
 #[derive(Debug, Default)]
 pub(super) struct KnownParts(Mutex<HashMap<String, u64>>);
 
@@ -131,22 +131,23 @@ pub(super) struct SetDump<'a> {
 }
 
 impl SetDump<'_> {
-    /// Numbers that change with the links.
+    /// A number that changes when the links to dumps change.
     pub(super) fn version(set: &PublishedSet) -> u64 {
         let Some(dumps) = set.dumps() else { return 0 };
         let newest = dumps.newest_resources().map_or(0, |dump| dump.end.as_micros() as u64);
         newest ^ u64::from(dumps.impossible())
     }
 
-    /// The links of the Sitemap to all dumps: under constant addresses while there is one, or none
-    /// yet.
+    /// Links of the Sitemap to all files of the dump. If the dump is a single file, or was not made
+    /// yet, the addresses are constant.
     pub(super) fn links(&self) -> Vec<Link> {
         let Some(dumps) = self.set.dumps() else { return Vec::new() };
         let newest = dumps.newest_resources();
         if newest.is_none() && dumps.impossible() {
             return Vec::new();
         }
-        // Less than all of them would be another set: a copy would miss resources.
+        // All parts or no parts: links to some parts would omit resources, and a copy would lack
+        // them.
         let parts = match newest.map(|dump| self.all_parts(dumps, &dump)).transpose() {
             Ok(parts) => parts.unwrap_or_default(),
             Err(error) => {
@@ -179,7 +180,7 @@ impl SetDump<'_> {
         format!("{base}v0.1/dump/{package}-{part}.{ending}")
     }
 
-    /// The parts of all packages of a dump.
+    /// Packages of a dump, each with the numbers of its parts.
     fn all_parts(&self, dumps: &SetDumps, dump: &Dump) -> std::io::Result<Vec<(String, u64)>> {
         let mut all = Vec::new();
         for package in &dump.packages {
@@ -189,8 +190,8 @@ impl SetDump<'_> {
         Ok(all)
     }
 
-    /// The number of parts of a package: as its dump is described; of those that an earlier version
-    /// described, by its manifest.
+    /// Number of parts of a package, from the description of its dump. Descriptions written by
+    /// earlier versions lack the number: the parts are then counted in the manifest.
     fn parts(&self, dumps: &SetDumps, package: &Package) -> std::io::Result<u64> {
         let stem = package.stem.as_str();
         if let Some(parts) = package.parts.filter(|_| self.limits == Limits::default()) {
@@ -210,7 +211,7 @@ impl SetDump<'_> {
         Ok(parts)
     }
 
-    /// Opens a dump; makes it first if it was not asked for before.
+    /// Opens a dump, and makes the dump at the first request.
     pub(super) fn open(
         &self,
         path: &DumpPath<&Arc<PublishedSet>>,

@@ -1,9 +1,8 @@
-//! A dump as a WARC file: a record about the file, one with the manifest, and one for each resource
-//! with the answer to a request for it [rs-0.1 §4.2].
+//! A dump as a WARC file: a record about the file, a record with the manifest, and for each
+//! resource a record with the answer to a request [rs-0.1 §4.2].
 //!
-//! Each record is a gzip member of its own, so that an index can name its place. Digests of the
-//! payload and of the block are in all of them. A record is of its resource by its
-//! `WARC-Target-URI`.
+//! Each record is a separate gzip member, so that an index can list its offset. All records have
+//! digests of the payload and of the block. `WARC-Target-URI` identifies the resource of a record.
 
 use super::manifest::Manifest;
 use crate::made::MadeFile;
@@ -21,7 +20,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 /// Bytes read and written at a time.
 const BUFFER: usize = 256 * 1024;
-/// Level at which bytes are compressed that are compressed in the package.
+/// Compression level for resources that are compressed in the package.
 const LEVEL: u8 = 6;
 
 /// Writes a part of a package; `url` is the address of the dump.
@@ -82,7 +81,7 @@ struct Records<'a, W: Write> {
 }
 
 impl<W: Write> Records<'_, W> {
-    /// Those before the resources.
+    /// Writes the records before the resources.
     fn begin(&mut self, time: Timestamp, manifest: &[u8]) -> io::Result<()> {
         let info = format!(
             "software: abreast/{}\r\nformat: WARC File Format 1.1\r\n\
@@ -122,7 +121,7 @@ impl<W: Write> Records<'_, W> {
         member.finish().map(|_| ())
     }
 
-    /// A number for the record about a URI that no other record has, the same each time.
+    /// Unique identifier of the record about a URI, the same each time the dump is made.
     fn id(&self, uri: &str) -> [u8; 16] {
         let hash = blake3::hash(format!("{} {uri}", self.url).as_bytes());
         let mut id = [0; 16];
@@ -146,7 +145,7 @@ fn each_chunk(
     }
 }
 
-/// The head of an answer with the resource.
+/// The HTTP head of an answer with the resource.
 fn http_head(entry: &Entry, modified: Timestamp, length: u64) -> Vec<u8> {
     let mut head = "HTTP/1.1 200 OK\r\n".to_owned();
     let mut field = |name: &str, value: &str| {
@@ -166,7 +165,7 @@ fn http_head(entry: &Entry, modified: Timestamp, length: u64) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// A digest as archives write it.
+/// A digest in the form that WARC files use.
 fn spelled(hash: Sha256) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash.finalize() {

@@ -1,4 +1,4 @@
-//! A dump as a ZIP file: the members of the package as they are, with the manifest of this version.
+//! A dump as a ZIP file: the unchanged members of the package, with the manifest of version 0.1.
 
 use super::manifest::Manifest;
 use crate::made::MadeFile;
