@@ -1,6 +1,6 @@
 //! A SPARQL 1.1 endpoint on the loopback interface.
 
-use crate::http::{Request, Server, send};
+use crate::servers::http::{Request, Server, send};
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::{GraphName, NamedNode, Term, Triple};
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};

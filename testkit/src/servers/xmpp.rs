@@ -2,7 +2,7 @@
 
 pub mod scripted;
 
-use crate::tls::{Authority, Certificate};
+use crate::servers::tls::{Authority, Certificate};
 use crate::{Running, eventually};
 use std::fs;
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! WARC files written byte by byte as other programs write them, also such as none should write.
 
-use crate::digest::hex;
+use crate::bytes::digest::hex;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 

@@ -1,7 +1,7 @@
 //! A web server whose pages a test writes: conditional requests, ranges, broken answers, event
 //! streams.
 
-use crate::http::{self, Request};
+use crate::servers::http::{self, Request};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! Certificates for tests, and servers that use them.
 
-use crate::http::{Server, read_head};
+use crate::servers::http::{Server, read_head};
 use base64::Engine as _;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,

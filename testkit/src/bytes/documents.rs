@@ -1,6 +1,6 @@
 //! ResourceSync documents as text, for Sources that a test writes by hand.
 
-use crate::digest::md5_hex;
+use crate::bytes::digest::md5_hex;
 use std::fmt::Write as _;
 
 /// The instant of the first documents.

@@ -3,6 +3,8 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `provider.rs`, `data.rs`, `time.rs` | the state of a provider, its entities and its times |
+//! | `kinds.rs`, `rendering.rs` | what a provider of each protocol is like |
 //! | `history.rs` | what happens to the entities, and when |
 //! | `adversity.rs` | what goes wrong |
 //! | `caches.rs` | documents of caches, and what the documents of a run show |
@@ -16,32 +18,32 @@ mod activities;
 mod adversity;
 mod atom;
 mod caches;
+mod data;
 mod dumps;
 mod history;
+mod kinds;
 mod lists;
+mod provider;
+mod rendering;
 mod shapes;
 mod sitemaps;
+mod time;
 
 use crate::Random;
 pub use adversity::{Fault, Faults};
-pub use atom::Atom;
-use caches::Cached;
-pub use dumps::Dumps;
-use history::{Data, ENTITIES};
-pub use lists::{Changes, Lists};
-pub use shapes::{Paging, Precision, SHAPES, Shape};
-pub use sitemaps::Sitemaps;
+use data::Data;
+use history::ENTITIES;
+pub use kinds::{Atom, Changes, Dumps, Lists, Sitemaps};
+pub use provider::Provider;
+use provider::{Validators, hash_of, is_statements};
+pub use rendering::Rendering;
+pub use shapes::{Paging, SHAPES, Shape};
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+pub use time::Precision;
+use time::{DAY, EPOCH, SECOND, http_date};
 
-/// Microseconds of a second, and of a day.
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
 /// Changes that happen at most while a run reads.
 const SHIFTS_MAX: usize = 10;
-/// 2026-01-01.
-const EPOCH: i64 = 1_767_225_600 * SECOND;
-
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -55,21 +57,6 @@ pub enum Protocol {
     Sitemaps,
     /// SDShare.
     Atom,
-}
-
-/// How a provider renders its collection.
-#[derive(Clone, Debug)]
-pub enum Rendering {
-    /// As a change feed of that shape.
-    Activities(&'static Shape),
-    /// As lists of ResourceSync 1.1.
-    Lists(Lists),
-    /// As dumps of ResourceSync 1.1, and lists perhaps.
-    Dumps(Dumps),
-    /// As documents of ResourceSync 0.1.
-    Sitemaps(Sitemaps),
-    /// As feeds of SDShare.
-    Atom(Atom),
 }
 
 /// What a consumer knows of a document that it asks for.
@@ -96,70 +83,6 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// The transfer breaks off after so many bytes.
     pub cut: Option<usize>,
-}
-
-/// How documents are validated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Validators {
-    None,
-    Etag,
-    LastModified,
-    Both,
-}
-
-/// A provider of a collection.
-pub struct Provider {
-    /// How it renders the collection.
-    pub rendering: Rendering,
-    /// What goes wrong.
-    pub faults: Faults,
-    base: String,
-    random: Random,
-    data: Data,
-    backup: Option<Data>,
-    /// Changes that the documents have already.
-    published: usize,
-    now: i64,
-    /// How much the clock of the changes is ahead of that of the answers.
-    ahead: i64,
-    /// The number of entries of a page has changed since the last run.
-    is_resized: bool,
-    /// Changes that may still happen between the requests of a run.
-    shifts: usize,
-    /// The status of documents that are not there.
-    gone: u16,
-    /// Entries of a page.
-    page: usize,
-    versions: u64,
-    validators: Validators,
-    /// Since when each version of a document is there, by path and fingerprint.
-    changed: BTreeMap<(String, u64), i64>,
-    unreachable: BTreeSet<u64>,
-    /// Chooses the documents that cannot be read for a time.
-    lost: Option<u64>,
-    /// The entry document as caches have it.
-    cached_entry: Option<Cached>,
-    /// Other documents as caches have them.
-    cached: BTreeMap<String, Cached>,
-    /// The last such place of all documents of a run, and whether any of them had changes.
-    shown: (usize, bool),
-    /// The time of the feed on the page that was read last.
-    feed_time: Option<String>,
-    /// Nothing goes wrong, and nothing changes any more.
-    is_quiet: bool,
-    /// Entities that were ever deleted.
-    deleted: BTreeSet<u64>,
-    /// The newest change on each page, by the fingerprint of that.
-    on_pages: BTreeMap<u64, usize>,
-    /// Changes that were on any page which the consumer received, and on those that it keeps.
-    served: usize,
-    kept: usize,
-    /// Entities that were lost when the server was restored, of which no document says anything.
-    forgotten: BTreeSet<u64>,
-    /// Entities whose last change lies between a list of all and the oldest change that was listed when a copy began, and the
-    /// end of that list.
-    missed: BTreeSet<u64>,
-    missed_behind: usize,
 }
 
 impl Provider {
@@ -259,7 +182,7 @@ impl Provider {
 
     /// The IRI of each entity that is there, with its version.
     pub fn entities(&self) -> BTreeMap<String, String> {
-        let of = |(entity, version): (&u64, &history::Version)| {
+        let of = |(entity, version): (&u64, &data::Version)| {
             (self.iri(*entity), version.number.to_string())
         };
         self.data.entities.iter().map(of).collect()
@@ -525,15 +448,9 @@ impl Provider {
             });
         if matches!(self.validators, Validators::LastModified | Validators::Both) && !is_superseded
         {
-            reply.last_modified = Some(history::http_date(time));
+            reply.last_modified = Some(http_date(time));
         }
     }
-}
-
-/// Whether a document is a list of statements: nothing in it shows of which time it is, nor that others are missing behind
-/// a whole one.
-fn is_statements(path: &str) -> bool {
-    path == "/snapshot" || path.starts_with("/chunk/")
 }
 
 fn is_known(known: Known<'_>, reply: &Reply) -> bool {
@@ -547,102 +464,4 @@ fn is_known(known: Known<'_>, reply: &Reply) -> bool {
 fn lost_status(path: &str, lost: u64) -> Option<u16> {
     let hash = hash_of(format!("{lost} {path}").as_str());
     hash.is_multiple_of(4).then(|| [404, 500, 403, 503][(hash / 4 % 4) as usize])
-}
-
-fn hash_of(bytes: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
-}
-
-impl Rendering {
-    /// Faults that it does not have.
-    fn withheld(&self) -> Vec<Fault> {
-        match self {
-            Self::Activities(shape) => shape.withheld.to_vec(),
-            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.withheld(),
-            Self::Sitemaps(sitemaps) => sitemaps.withheld(),
-            Self::Atom(_) => Atom::WITHHELD.to_vec(),
-        }
-    }
-
-    /// Changes of a document, if that has not all of them.
-    fn changes_per_document(&self) -> Option<usize> {
-        match self {
-            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.length(),
-            Self::Sitemaps(sitemaps) => Some(sitemaps.length).filter(|length| *length > 0),
-            Self::Activities(_) | Self::Atom(_) => None,
-        }
-    }
-
-    fn entry_path(&self) -> &'static str {
-        match self {
-            Self::Activities(_) => "/feed",
-            Self::Lists(lists) => lists.entry_path(),
-            Self::Dumps(dumps) => dumps.entry_path(),
-            Self::Sitemaps(_) => "/s.xml",
-            Self::Atom(_) => "/collection",
-        }
-    }
-
-    /// What its lists are like, or its dumps, of ResourceSync 1.1.
-    fn lists(&self) -> Option<&Lists> {
-        match self {
-            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => Some(lists),
-            Self::Activities(_) | Self::Sitemaps(_) | Self::Atom(_) => None,
-        }
-    }
-
-    /// Whether it has packages.
-    pub const fn has_packages(&self) -> bool {
-        matches!(self, Self::Dumps(_))
-    }
-
-    /// How exact its times are.
-    fn precision(&self) -> Precision {
-        match self {
-            Self::Activities(shape) => shape.precision,
-            Self::Lists(Lists { precision, .. })
-            | Self::Dumps(Dumps { lists: Lists { precision, .. }, .. })
-            | Self::Sitemaps(Sitemaps { precision, .. })
-            | Self::Atom(Atom { precision, .. }) => *precision,
-        }
-    }
-
-    /// Whether nothing but `Last-Modified` shows when its list of all entities was made.
-    fn needs_modified(&self) -> bool {
-        match self {
-            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => {
-                !lists.has_at && !lists.is_live
-            }
-            Self::Sitemaps(sitemaps) => !sitemaps.has_modified && !sitemaps.is_live,
-            Self::Activities(_) | Self::Atom(_) => false,
-        }
-    }
-
-    /// Whether entities are deleted.
-    fn has_deletions(&self) -> bool {
-        !matches!(self, Self::Activities(shape) if !shape.has_deletions)
-    }
-
-    /// Whether entities move, as one change.
-    fn has_moves(&self) -> bool {
-        !matches!(self, Self::Activities(shape) if !shape.is_iiif_2)
-    }
-
-    /// Whether everything is listed again at times.
-    fn has_refreshes(&self) -> bool {
-        matches!(self, Self::Activities(shape) if shape.is_iiif_2)
-    }
-
-    /// A name for messages.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Activities(shape) => shape.name.to_owned(),
-            Self::Lists(lists) => format!("{lists:?}"),
-            Self::Dumps(dumps) => format!("{dumps:?}"),
-            Self::Sitemaps(sitemaps) => format!("{sitemaps:?}"),
-            Self::Atom(atom) => format!("{atom:?}"),
-        }
-    }
 }
