@@ -1,6 +1,7 @@
 //! Single bits that flip in stored bytes.
 
-use crate::{Random, number};
+use crate::run::environment::number;
+use abreast_core::testing::Random;
 use std::path::Path;
 
 /// What became of a store in which a bit flipped.

@@ -4,7 +4,8 @@
 //! `ABREAST_TEST_STRACE` names another `strace`, `ABREAST_POWER_LOSSES` asks for more instants,
 //! `ABREAST_CRASH_SEED` repeats a failing run.
 
-use crate::{Random, number, skipped};
+use crate::run::environment::{number, skipped};
+use abreast_core::testing::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};

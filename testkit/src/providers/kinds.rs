@@ -4,7 +4,7 @@ use super::adversity::Fault;
 use super::data::ChangeList;
 use super::time::Precision;
 use super::time::text;
-use crate::Random;
+use abreast_core::testing::Random;
 
 /// How changes are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

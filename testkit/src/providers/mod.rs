@@ -29,7 +29,7 @@ mod shapes;
 mod sitemaps;
 mod time;
 
-use crate::Random;
+use abreast_core::testing::Random;
 pub use adversity::{Fault, Faults};
 use data::Data;
 use history::ENTITIES;

@@ -3,7 +3,7 @@
 use super::adversity::Faults;
 use super::data::{Cached, Data};
 use super::rendering::Rendering;
-use crate::Random;
+use abreast_core::testing::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
