@@ -1,5 +1,11 @@
 //! The change log: what every store must do, and the arithmetic they share.
 
+pub mod batch;
+pub(crate) mod clock;
+pub(crate) mod finding;
+pub(crate) mod limits;
+pub(crate) mod topic;
+
 use crate::{
     Change, ChangeRecord, Collected, ContentId, Order, Position, Resource, ResourceSet, SetId,
     State, Version, VersionPolicy,

@@ -1,10 +1,10 @@
 //! Access to all files in a root folder, which no path can leave.
 
-use crate::dir::{Dir, FOLDER, OpenLinks as _, READ, is_component, regular};
-use crate::error::{Error, ErrorKind};
-use crate::follow::{Follow, Visible};
-use crate::selection::{Hiding, Selection};
-use crate::stat::{Kind, Stat};
+use crate::entry::dir::{Dir, FOLDER, OpenLinks as _, READ, is_component, regular};
+use crate::entry::error::{Error, ErrorKind};
+use crate::entry::stat::{Kind, Stat};
+use crate::published::follow::{Follow, Visible};
+use crate::published::selection::{Hiding, Selection};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::File;

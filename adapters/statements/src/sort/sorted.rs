@@ -2,7 +2,7 @@
 //! statements about blank nodes by their label.
 
 use crate::Error;
-use crate::read_ahead::{READ, ReadAhead};
+use crate::sort::read_ahead::{READ, ReadAhead};
 use abreast_rdf::{BlankStatements, LeftOut};
 use memchr::{memchr, memchr_iter};
 use std::fs::File;

@@ -3,8 +3,9 @@
 //! A copy writes the record, and a Source whose folder contains the copy reads it: the Source does
 //! not publish resources that were copied from itself.
 
-use crate::error::Error;
-use crate::{Dir, sealed, unsealed};
+use crate::entry::error::Error;
+use crate::record::sealed::sealed;
+use crate::{Dir, unsealed};
 
 /// The record of a copy. Each line is an address, or `part`, an address, and the path of a folder
 /// of the copy.

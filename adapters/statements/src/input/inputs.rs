@@ -1,6 +1,6 @@
 //! Inputs in any syntax, compressed or not, as sorted statements.
 
-use crate::compressed::{compression_of, unpacked};
+use crate::input::compressed::{compression_of, unpacked};
 use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{Contexts, FileSyntax, LeftOut, ReadOptions, Syntax};
 use abreast_webtypes::visible;

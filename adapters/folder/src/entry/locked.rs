@@ -1,6 +1,6 @@
 //! A lock on a folder, released when its value is dropped.
 
-use crate::stat::Stat;
+use crate::entry::stat::Stat;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 

@@ -5,7 +5,7 @@
 //! entities too, and every other blank node belongs to one entity. The IRI of a node that is not a
 //! subject is made of the entities that it is an object of.
 
-use crate::description::closure;
+use crate::nodes::description::closure;
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
 use abreast_rdf::{DescriptionBudget, Statement, statements};
 use memchr::memchr;

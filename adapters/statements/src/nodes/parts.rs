@@ -6,7 +6,7 @@
 //! therefore have separate descriptions. So all such IRIs of a server are entities if all have the
 //! form of this program, and each is the object of none or several subjects.
 
-use crate::skolem::{Line, each_line};
+use crate::nodes::skolem::{Line, each_line};
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
 use abreast_rdf::{is_own_skolem_iri, is_skolem_iri, skolem_label, split_skolem};
 use memchr::{memchr, memmem, memrchr};
@@ -175,7 +175,7 @@ impl OfTerm<'_> {
         let (mut at, end) = self.range;
         let (mut buffer, mut used) = (Vec::new(), 0);
         while let Some(length) =
-            crate::sorted::read_line(self.file, &mut buffer, &mut used, &mut at, end)?
+            crate::sort::sorted::read_line(self.file, &mut buffer, &mut used, &mut at, end)?
         {
             let line = &buffer[used..used + length];
             visit(line.get(self.term.len() + 1..).unwrap_or_default())?;

@@ -1,8 +1,8 @@
 //! Operations in one folder, relative to its handle, for one file name at a time.
 
-use crate::error::{Error, ErrorKind};
-use crate::locked::Locked;
-use crate::stat::{Kind, Stat, timestamps};
+use crate::entry::error::{Error, ErrorKind};
+use crate::entry::locked::Locked;
+use crate::entry::stat::{Kind, Stat, timestamps};
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -5,8 +5,8 @@
 //! meanwhile. Then the path of the opened file is read back: each component must be visible to
 //! readers of the folder without the link, otherwise a link could publish a hidden file.
 
-use crate::dir::OpenLinks;
-use crate::selection::{Hiding, Selection};
+use crate::entry::dir::OpenLinks;
+use crate::published::selection::{Hiding, Selection};
 use rustix::fd::AsRawFd as _;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use crate::stat::{Kind, Stat};
+use crate::entry::stat::{Kind, Stat};
 
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, ResolveFlags};

@@ -1,7 +1,7 @@
 //! Rules for the files and folders of a folder that are shown, by their paths.
 
-use crate::dir::Dir;
-use crate::stat::Kind;
+use crate::entry::dir::Dir;
+use crate::entry::stat::Kind;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

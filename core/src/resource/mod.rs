@@ -1,5 +1,9 @@
 //! Resources, sets of resources, and changes to resources.
 
+pub(crate) mod content;
+pub mod filter;
+pub(crate) mod version;
+
 use crate::ContentId;
 use abreast_webtypes::{Digests, Link, Timestamp};
 use std::fmt;

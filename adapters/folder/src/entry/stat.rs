@@ -1,6 +1,6 @@
 //! Metadata of a file or folder.
 
-use crate::error::Error;
+use crate::entry::error::Error;
 use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT};
 use std::fs::File;
 
