@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
-use crate::apply::{QuadSet, apply};
-use crate::header::Header;
-use crate::read_error::{Finding, ReadError};
-use crate::reader::{ReadOptions, Reader};
-use crate::row::{Change, Row};
-use crate::writer::{WriteError, Writer};
+use crate::dataset::apply::{QuadSet, apply};
+use crate::stream::read_error::{Finding, ReadError};
+use crate::stream::reader::{ReadOptions, Reader};
+use crate::stream::writer::{WriteError, Writer};
+use crate::syntax::header::Header;
+use crate::syntax::row::{Change, Row};
 
 /// A patch: a header and committed transactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! web page. The body of a page is ignored, since strangers may write there [websub §8.1].
 
 mod feed;
+pub(crate) mod header;
 mod links;
 mod page;
 

@@ -4,7 +4,7 @@ use memchr::{memchr, memchr3};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Term};
 
-use crate::row_parser::{Parsed, RowParser, Stop, fault};
+use crate::syntax::row_parser::{Parsed, RowParser, Stop, fault};
 
 /// Characters of a wrong language tag that are shown.
 const TAG_SHOWN_MAX: usize = 60;

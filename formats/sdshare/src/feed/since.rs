@@ -1,6 +1,6 @@
 //! `since`: the request parameter of fragments feeds, read by servers and added by clients.
 
-use crate::time::{read_time, stamp};
+use crate::feed::time::{read_time, stamp};
 use abreast_webtypes::{ParseDatetimeError, Timestamp, excerpt};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;

@@ -3,9 +3,9 @@
 //! The specification has `callbackURI` and nothing else. The other parameters are ours: `secret`,
 //! `lease_seconds` and `mode`, with the meaning that they have in WebSub [websub §5.1].
 
-use crate::address::check_callback;
-use crate::form::{FormError, MAX_FORM_LENGTH, MAX_PARAMETERS, lease, once, secret, text};
-use crate::pairs::{pairs, push, push_bytes};
+use crate::request::address::check_callback;
+use crate::request::form::{FormError, MAX_FORM_LENGTH, MAX_PARAMETERS, lease, once, secret, text};
+use crate::request::pairs::{pairs, push, push_bytes};
 use crate::{Request, Secret, Subscribe, Unsubscribe};
 use abreast_webtypes::excerpt;
 use std::borrow::Cow;

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::header::Header;
-use crate::read_error::{Finding, ReadError};
-use crate::row::{Change, Row};
-use crate::row_parser::{Noted, RowParser, Stop};
+use crate::stream::read_error::{Finding, ReadError};
+use crate::syntax::header::Header;
+use crate::syntax::row::{Change, Row};
+use crate::syntax::row_parser::{Noted, RowParser, Stop};
 
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;

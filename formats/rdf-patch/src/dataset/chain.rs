@@ -1,6 +1,6 @@
 //! Chains of patches, in which each patch has the identifier of its predecessor.
 
-use crate::header::{Header, ID, PREV};
+use crate::syntax::header::{Header, ID, PREV};
 use oxrdf::Term;
 
 /// A log of patches, of which only the last one is known.

@@ -1,6 +1,6 @@
 //! Writing a feed directly to bytes, in pieces that the caller can send.
 
-use crate::time::write_stamp;
+use crate::feed::time::write_stamp;
 use crate::{CATEGORIES, Entry, Feed, Link, Relation};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::xml::write_escaped;

@@ -2,7 +2,7 @@
 //! fewer entries: elements in a misspelt namespace, and misplaced entries.
 
 use crate::Relation;
-use crate::relation::{ATOM_NAMESPACE, SDSHARE_NAMESPACE};
+use crate::feed::relation::{ATOM_NAMESPACE, SDSHARE_NAMESPACE};
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::Element;
 

@@ -1,6 +1,7 @@
 //! Reading a feed from a file or a pipe: the parser with blocking input.
 
-use crate::{Entry, Error, Feed, Finding, Limits, Parser, Step};
+use crate::{Entry, Feed, Finding, Limits, Parser, Step};
+use abreast_webtypes::SyntaxError as Error;
 use std::io::{self, Read};
 use thiserror::Error as ThisError;
 

@@ -1,6 +1,6 @@
 //! Requirements of SDShare and Atom for entries and feeds, checked while reading.
 
-use crate::finding::Findings;
+use crate::feed::finding::Findings;
 use crate::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Link, Relation};
 use abreast_webtypes::excerpt;
 

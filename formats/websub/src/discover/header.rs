@@ -1,8 +1,8 @@
 //! Hub and topic in the `Link` header of topics, notifications and deliveries
 //! [websub §4, §7] [rs-change-notification §4].
 
-use crate::address::{AddressError, check_topic};
 use crate::discover::MAX_HUBS;
+use crate::request::address::{AddressError, check_topic};
 use abreast_webtypes::{Link, LinkHeaderError, parse_link_headers, write_link};
 use thiserror::Error;
 

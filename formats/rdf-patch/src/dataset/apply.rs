@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use oxrdf::{Dataset, Quad};
 
-use crate::row::Change;
+use crate::syntax::row::Change;
 
 /// A set of statements in memory.
 pub trait QuadSet {

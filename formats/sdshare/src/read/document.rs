@@ -1,6 +1,7 @@
 //! A whole feed in memory.
 
-use crate::{Entry, Error, Feed, FeedKind, Finding, Limits, Parser, Step};
+use crate::{Entry, Feed, FeedKind, Finding, Limits, Parser, Step};
+use abreast_webtypes::SyntaxError as Error;
 
 /// A whole feed in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

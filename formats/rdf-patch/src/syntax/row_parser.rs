@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use memchr::memchr;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 
-use crate::header::WORDS;
-use crate::row::{Change, Row};
+use crate::syntax::header::WORDS;
+use crate::syntax::row::{Change, Row};
 
 /// Something found at a place of the text.
 pub(crate) struct Noted {

@@ -1,11 +1,12 @@
 //! The parser without I/O, which turns bytes into entries.
 
-use crate::check::{Seen, Tally, check_entry};
-use crate::finding::{Finding, Findings};
-use crate::relation::{ATOM_NAMESPACE, CATEGORIES, KNOWN};
-use crate::shape::{Refusal, check_ignored, check_relation, name_of, nested};
-use crate::time::read_time;
-use crate::{Entry, Error, Feed, Link, Relation};
+use crate::feed::finding::{Finding, Findings};
+use crate::feed::relation::{ATOM_NAMESPACE, CATEGORIES, KNOWN};
+use crate::feed::time::read_time;
+use crate::read::check::{Seen, Tally, check_entry};
+use crate::read::shape::{Refusal, check_ignored, check_relation, name_of, nested};
+use crate::{Entry, Feed, Link, Relation};
+use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, excerpt, resolve};
 

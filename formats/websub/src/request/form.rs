@@ -1,8 +1,8 @@
 //! Forms that subscribers and publishers post to a hub [websub §5.1, §6].
 
-use crate::address::{AddressError, check_callback, check_topic};
-use crate::lease::parse_seconds;
-use crate::pairs::{pairs, push, push_bytes};
+use crate::request::address::{AddressError, check_callback, check_topic};
+use crate::request::lease::parse_seconds;
+use crate::request::pairs::{pairs, push, push_bytes};
 use crate::{MAX_SECRET_LENGTH, Secret};
 use abreast_webtypes::excerpt;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Verification of intent, and denial [websub §5.2, §5.3].
 
-use crate::lease::parse_seconds;
-use crate::pairs::{pairs, push};
+use crate::request::lease::parse_seconds;
+use crate::request::pairs::{pairs, push};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use std::borrow::Cow;
 use thiserror::Error;

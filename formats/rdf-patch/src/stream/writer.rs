@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
-use crate::row::{Change, Row};
-use crate::row_parser::is_word;
+use crate::syntax::row::{Change, Row};
+use crate::syntax::row_parser::is_word;
 
 /// Writes rows, and refuses rows in a wrong place.
 ///
