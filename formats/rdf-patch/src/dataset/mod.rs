@@ -1,4 +1,4 @@
-//! Patches as a whole: applying them, and chains of them.
+//! Whole patches: applying patches, and chains of patches.
 
 pub(crate) mod apply;
 pub(crate) mod chain;

@@ -1,4 +1,4 @@
-//! Reading the paths that had events, or that have no reliable ones.
+//! Reading the paths with events, and the paths without reliable events.
 
 use super::paths::Pass;
 use super::{Ended, Round, Watching};
