@@ -2,25 +2,18 @@
 #![doc = include_str!("../README.md")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-pub mod bits;
-pub mod digest;
-pub mod documents;
-#[cfg(feature = "sparql")]
-pub mod endpoint;
-mod environment;
-pub mod folder;
-pub mod http;
-pub mod pages;
-pub mod power;
-mod process;
+mod bytes;
+mod disk;
 pub mod providers;
-pub mod tls;
-mod wait;
-pub mod warc;
-pub mod xmpp;
-pub mod zip;
+mod run;
+mod servers;
 
 pub use abreast_core::testing::Random;
-pub use environment::{kills, number, provided, seed, seeds, skipped};
-pub use process::{Running, run};
-pub use wait::{PATIENCE, eventually, eventually_ok, eventually_some};
+pub use bytes::{digest, documents, warc, zip};
+pub use disk::{bits, folder, power};
+pub use run::environment::{kills, number, provided, seed, seeds, skipped};
+pub use run::process::{Running, run};
+pub use run::wait::{PATIENCE, eventually, eventually_ok, eventually_some};
+#[cfg(feature = "sparql")]
+pub use servers::endpoint;
+pub use servers::{http, pages, tls, xmpp};

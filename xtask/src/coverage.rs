@@ -9,12 +9,13 @@ use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
 use crate::process::root;
+use crate::tree;
 
 /// The specifications with a table of requirements, by their keys in `docs/specs.toml`.
 const SPECIFICATIONS: [&str; 6] =
     ["rs-core", "rs-0.1", "sdshare", "emm-0.1", "emm-1.0", "iiif-discovery"];
 const CASES: &str = "conformance/resourcesync-1.1/manifest.toml";
-const RULES: &str = "roles/validator/src/report/rules.rs";
+const RULES: &str = "roles/validator/src/report/rules";
 const RULE_CASES: &str = "roles/validator/tests/it";
 const RULE_CASE_FILES: [&str; 4] =
     ["cases.rs", "sdshare.rs", "emm_cases.rs", "resourcesync_0_1.rs"];
@@ -146,6 +147,15 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"))
 }
 
+/// The text of all files that declare rules of the validator.
+fn rules_of_validator() -> Result<String> {
+    let mut text = String::new();
+    for file in tree::files(&root().join(RULES), &[".rs"])? {
+        text.push_str(&read(&tree::shown(&file))?);
+    }
+    Ok(text)
+}
+
 fn known(requirements: &[Requirement]) -> Result<Known> {
     let cases = read_table(CASES)?;
     let cases = cases.get("case").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -154,7 +164,7 @@ fn known(requirements: &[Requirement]) -> Result<Known> {
         rule_cases += &read(&format!("{RULE_CASES}/{file}"))?;
     }
     let mut known = Known {
-        rules: ids(&read(RULES)?, |line| {
+        rules: ids(&rules_of_validator()?, |line| {
             line.trim_start().split_once(": \"").map(|(_, rest)| rest)
         }),
         broken_rules: ids(&rule_cases, |line| {

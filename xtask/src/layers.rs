@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(faults("roles/source", "roles/source/src/projection/resourcesync/lists.rs"), 0);
         assert_eq!(faults("roles/validator", "roles/validator/src/walk/mod.rs"), 1);
         assert_eq!(faults("roles/validator", "roles/validator/src/resourcesync/doc.rs"), 0);
-        assert_eq!(faults("app/server", "app/server/src/route.rs"), 1);
+        assert_eq!(faults("app/server", "app/server/src/run/route.rs"), 1);
         assert_eq!(faults("app/cli", "app/cli/src/import.rs"), 1);
         assert_eq!(faults("formats/resourcesync", "formats/resourcesync/src/v1_1/parser.rs"), 0);
         let text = "use crate::read::resourcesync::reader::ResourceSync;";

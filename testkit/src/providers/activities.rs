@@ -1,7 +1,10 @@
 //! Change feeds in Activity Streams.
 
-use super::history::{Change, text};
-use super::{Fault, Paging, Precision, Provider, hash_of};
+use super::adversity::Fault;
+use super::data::Change;
+use super::provider::{Provider, hash_of};
+use super::shapes::Paging;
+use super::time::{Precision, text};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

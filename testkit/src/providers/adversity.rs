@@ -1,6 +1,6 @@
 //! What goes wrong at a provider.
 
-use crate::Random;
+use abreast_core::testing::Random;
 use std::fmt;
 
 /// One thing that goes wrong.

@@ -1,40 +1,10 @@
 //! SDShare: snapshots and fragments of a collection of descriptions.
 
-use super::history::text;
-use super::{Fault, Precision, Provider};
-use crate::Random;
+use super::adversity::Fault;
+use super::kinds::Atom;
+use super::provider::Provider;
+use super::time::{Precision, text};
 use std::collections::BTreeMap;
-
-/// What a provider of feeds is like.
-#[derive(Clone, Debug)]
-pub struct Atom {
-    has_snapshots: bool,
-    /// Chunks of a snapshot; without any, it is one file.
-    chunks: u64,
-    /// The snapshot is made for each request.
-    is_live: bool,
-    /// The first page has the newest change.
-    is_newest_first: bool,
-    /// `since` leaves out what was changed at exactly that time.
-    is_exclusive: bool,
-    /// Entries of what is gone state that.
-    has_marks: bool,
-    pub(super) precision: Precision,
-}
-
-impl Atom {
-    pub(super) fn draw(random: &mut Random) -> Self {
-        let mut one_in = |of| random.below(of) == 0;
-        let (has_snapshots, is_live, is_newest_first) = (!one_in(3), one_in(2), one_in(2));
-        let (is_exclusive, has_marks) = (one_in(3), one_in(2));
-        let precision = if one_in(2) { Precision::Second } else { Precision::Micro };
-        let chunks = [0, 0, 1, 3][random.below(4) as usize];
-        Self { has_snapshots, chunks, is_live, is_newest_first, is_exclusive, has_marks, precision }
-    }
-
-    /// A feed has the last change of each entity: none is missing.
-    pub(super) const WITHHELD: &[Fault] = &[Fault::Holes];
-}
 
 const ATOM: &str = "application/atom+xml";
 const N_TRIPLES: &str = "application/n-triples";

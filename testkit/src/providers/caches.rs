@@ -1,18 +1,11 @@
 //! Documents of caches, and up to which change the documents of a run show.
 
-use super::{Changes, Dumps, Fault, Provider, Rendering, atom, is_statements};
-
-/// A document as a cache has it.
-#[derive(Clone)]
-pub(super) struct Cached {
-    pub(super) body: Vec<u8>,
-    /// The place in the log up to which it shows changes.
-    pub(super) place: usize,
-    /// When the list of all entities was made that it is of.
-    pub(super) made: i64,
-    /// Entries of a page then.
-    page: usize,
-}
+use super::adversity::Fault;
+use super::atom;
+use super::data::Cached;
+use super::kinds::{Changes, Dumps};
+use super::provider::{Provider, is_statements};
+use super::rendering::Rendering;
 
 impl Provider {
     /// A consumer begins a run.

@@ -1,119 +1,14 @@
 //! ResourceSync 1.1: Resource Dumps and Change Dumps, whose packages are ZIP files, and lists perhaps.
 
-use super::lists::{ChangeList, at};
-use super::{Fault, Lists, Provider};
-use crate::Random;
-use crate::digest::md5_hex;
-use crate::documents::document;
-use crate::zip::Zip;
+use super::adversity::Fault;
+use super::data::ChangeList;
+use super::kinds::{Dumps, PART_PACKAGES, TimeIn};
+use super::lists::at;
+use super::provider::Provider;
+use crate::bytes::digest::md5_hex;
+use crate::bytes::documents::document;
+use crate::bytes::zip::Zip;
 use std::fmt::Write as _;
-
-/// Packages of a part of a dump that has an index.
-const PART_PACKAGES: usize = 2;
-
-/// Where the time of a Resource Dump is, if it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TimeIn {
-    Dump,
-    Manifests,
-    Both,
-}
-
-/// What a provider of dumps is like.
-#[derive(Clone, Debug)]
-pub struct Dumps {
-    /// Its lists, and what is the same in its dumps.
-    pub(super) lists: Lists,
-    has_resource_list: bool,
-    has_resource_dump: bool,
-    has_change_list: bool,
-    has_change_dump: bool,
-    /// Packages of the Resource Dump.
-    packages: u64,
-    /// Dumps have an index.
-    has_index: bool,
-    time_in: TimeIn,
-    /// The manifests of the Resource Dump are beside its packages too.
-    are_beside: bool,
-    /// Packages have digest and length.
-    has_sums: bool,
-    /// A package that changes gets another name.
-    is_renamed: bool,
-    /// The Change Dump states its end.
-    is_closed: bool,
-    /// The newest package is the first.
-    is_newest_first: bool,
-}
-
-impl Dumps {
-    pub(super) fn draw(random: &mut Random) -> Self {
-        let lists = Lists::draw(random);
-        let mut one_in = |of| random.below(of) == 0;
-        let (has_index, are_beside, has_sums) = (one_in(4), one_in(3), one_in(2));
-        let (is_renamed, is_closed) = (one_in(3), one_in(3));
-        let is_newest_first = lists.has_spans && one_in(4);
-        let packages = [1, 1, 2, 3][random.below(4) as usize];
-        let time_in = *random.of(&[TimeIn::Dump, TimeIn::Manifests, TimeIn::Both]);
-        let (list, dump, both) = ((true, false), (false, true), (true, true));
-        let (resources, changes) = [
-            (dump, dump),
-            (dump, dump),
-            (dump, dump),
-            (dump, list),
-            (list, dump),
-            (dump, both),
-            (both, dump),
-            (both, both),
-        ][random.below(8) as usize];
-        Self {
-            has_resource_list: resources.0,
-            has_resource_dump: resources.1,
-            has_change_list: changes.0 && lists.has_changes(),
-            has_change_dump: changes.1 && lists.has_changes(),
-            lists,
-            packages,
-            has_index,
-            time_in,
-            are_beside,
-            has_sums,
-            is_renamed,
-            is_closed,
-            is_newest_first,
-        }
-    }
-
-    /// Whether nothing shows of which time a document is: where only the Resource Dump has a time, a package without digest, and a
-    /// manifest beside a package.
-    pub(super) fn is_ageless(&self, path: &str) -> bool {
-        let is_part = path.starts_with("/dump/manifest")
-            || path.starts_with("/dump/package") && !self.has_sums;
-        is_part && self.time_in == TimeIn::Dump
-    }
-
-    pub(super) const fn entry_path(&self) -> &'static str {
-        match (self.lists.has_capabilities, self.has_resource_list) {
-            (true, _) => "/caps.xml",
-            (false, true) => "/list.xml",
-            (false, false) => "/dump.xml",
-        }
-    }
-
-    /// The part of the Change Dump that has the changes of a list.
-    fn part_of(&self, list: &ChangeList) -> usize {
-        list.begin / self.lists.length().unwrap_or(usize::MAX) / PART_PACKAGES
-    }
-
-    /// The path of the package with the changes of a list.
-    fn package_of(&self, list: &ChangeList) -> String {
-        let name = list.path.trim_start_matches("/changes").trim_end_matches(".xml");
-        let version = if self.is_renamed && !list.is_closed {
-            format!("-{}", list.end)
-        } else {
-            String::new()
-        };
-        format!("/cdump/package{name}{version}.zip")
-    }
-}
 
 impl Provider {
     pub(super) fn dump_document(&mut self, dumps: &Dumps, path: &str) -> Option<Vec<u8>> {

@@ -1,8 +1,10 @@
 //! What happens to the entities of a provider, and when.
 
-use super::{DAY, Fault, Precision, Provider, Rendering, SECOND};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use super::adversity::Fault;
+use super::data::{Change, Listing, Version};
+use super::provider::Provider;
+use super::rendering::Rendering;
+use super::time::{DAY, Precision, SECOND};
 
 /// Entities that are ever there.
 pub(super) const ENTITIES: u64 = 9;
@@ -10,71 +12,6 @@ pub(super) const ENTITIES: u64 = 9;
 const HOUR: i64 = 3_600 * SECOND;
 /// How far ahead a time is that is wrong.
 const FUTURE: i64 = 40 * DAY;
-
-/// A change in the log of a provider.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) entity: u64,
-    pub(super) kind: &'static str,
-    /// As documents state it.
-    pub(super) time: i64,
-    /// By the clock of the publisher, which some times are ahead of.
-    pub(super) noted: i64,
-    /// The entity that it is now, of a `Move`.
-    pub(super) target: u64,
-    /// The version that is there after it.
-    pub(super) version: u64,
-}
-
-impl Change {
-    /// Whether an entity is gone after it.
-    pub(super) fn is_deletion(&self) -> bool {
-        matches!(self.kind, "Delete" | "Remove")
-    }
-
-    /// The entities that it is about, each with what became of it, as ResourceSync names that.
-    pub(super) fn changed(&self) -> Vec<(u64, &'static str)> {
-        match self.kind {
-            "Delete" | "Remove" => vec![(self.entity, "deleted")],
-            "Move" => vec![(self.entity, "deleted"), (self.target, "created")],
-            "Create" | "Add" => vec![(self.entity, "created")],
-            _ => vec![(self.entity, "updated")],
-        }
-    }
-}
-
-/// A version of an entity, with the time of the change that made it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Version {
-    pub(super) number: u64,
-    pub(super) time: i64,
-}
-
-/// All entities, as a list has them that was made once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Listing {
-    /// The time of the last change that it includes, and the place behind that.
-    pub(super) at: i64,
-    pub(super) end: usize,
-    /// When it was made.
-    pub(super) made: i64,
-    pub(super) entities: BTreeMap<u64, Version>,
-    /// Entities that were deleted by then, with the times.
-    pub(super) deleted: BTreeMap<u64, i64>,
-}
-
-/// The state of a provider that a backup has.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Data {
-    /// The version of each entity that is there.
-    pub(super) entities: BTreeMap<u64, Version>,
-    pub(super) log: Vec<Change>,
-    pub(super) listing: Listing,
-    /// Changes before this one are in no document any more.
-    pub(super) first: usize,
-    /// The place of a change whose document is missing.
-    pub(super) hole: Option<usize>,
-}
 
 impl Provider {
     /// Goes on to the time of the next change.
@@ -376,49 +313,4 @@ impl Provider {
         self.published = self.data.log.len();
         (self.cached_entry, self.served, self.kept) = (None, self.published, self.published);
     }
-}
-
-/// Year, month and day.
-fn date_of(time: i64) -> (i64, i64, i64) {
-    // Days since 0000-03-01, in eras of 400 years.
-    let days = time.div_euclid(DAY) + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-fn clock_of(time: i64) -> (i64, i64, i64) {
-    let seconds = time.rem_euclid(DAY) / SECOND;
-    (seconds / 3_600, seconds / 60 % 60, seconds % 60)
-}
-
-/// A time as ISO 8601 has it.
-pub(super) fn text(time: i64, precision: Precision) -> String {
-    let (year, month, day) = date_of(time);
-    let mut text = format!("{year:04}-{month:02}-{day:02}");
-    if precision != Precision::Day {
-        let (hour, minute, second) = clock_of(time);
-        let _ = write!(text, "T{hour:02}:{minute:02}:{second:02}");
-        if precision == Precision::Micro {
-            let _ = write!(text, ".{:06}", time.rem_euclid(SECOND));
-        }
-        text.push('Z');
-    }
-    text
-}
-
-/// A time as HTTP has it.
-pub(super) fn http_date(time: i64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (year, month, day) = date_of(time);
-    let (hour, minute, second) = clock_of(time);
-    let (name, month) =
-        (DAYS[time.div_euclid(DAY).rem_euclid(7) as usize], MONTHS[month as usize - 1]);
-    format!("{name}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }

@@ -1,107 +1,13 @@
 //! ResourceSync 1.1: Resource Lists and Change Lists.
 
-use super::history::{Change, Listing, Version, text};
-use super::{EPOCH, Fault, Precision, Provider};
-use crate::Random;
-use crate::digest::md5_hex;
-use crate::documents::document;
+use super::adversity::Fault;
+use super::data::{Change, ChangeList, Listing, Version};
+use super::kinds::{Changes, Lists};
+use super::provider::Provider;
+use super::time::{EPOCH, text};
+use crate::bytes::digest::md5_hex;
+use crate::bytes::documents::document;
 use std::fmt::Write as _;
-
-/// How changes are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes {
-    /// Not at all.
-    None,
-    /// In one list, which loses its older changes at times.
-    One,
-    /// In lists of so many changes that an index names; whether the open one has a name that stays the same.
-    Index(usize, bool),
-}
-
-/// What a provider of lists is like.
-#[derive(Clone, Debug)]
-pub struct Lists {
-    /// The consumer is given a Capability List, else the Resource List.
-    pub(super) has_capabilities: bool,
-    /// Parts of the Resource List; without any, there is no index.
-    parts: u64,
-    /// The Resource List is made for each request.
-    pub(super) is_live: bool,
-    /// It states `at`.
-    pub(super) has_at: bool,
-    /// Entries have digest and length.
-    pub(super) has_fixity: bool,
-    /// Changes have their times.
-    pub(super) has_times: bool,
-    /// An index states the spans of its lists.
-    pub(super) has_spans: bool,
-    pub(super) changes: Changes,
-    pub(super) precision: Precision,
-}
-
-impl Lists {
-    pub(super) fn draw(random: &mut Random) -> Self {
-        let mut one_in = |of| random.below(of) == 0;
-        let (has_capabilities, is_live, has_at) = (!one_in(4), one_in(2), !one_in(4));
-        let (has_fixity, has_times, has_spans) = (!one_in(3), !one_in(6), !one_in(3));
-        let precision = if one_in(2) { Precision::Second } else { Precision::Micro };
-        let parts = [0, 0, 1, 3][random.below(4) as usize];
-        let changes = match random.below(6) {
-            0 => Changes::None,
-            1 | 2 => Changes::One,
-            kind => Changes::Index(1 + random.below(6) as usize, kind == 3),
-        };
-        // Nothing shows a second change within a second then.
-        let is_blind = changes == Changes::None && !has_fixity;
-        let precision = if is_blind { Precision::Micro } else { precision };
-        Self {
-            has_capabilities,
-            parts,
-            is_live,
-            has_at,
-            has_fixity,
-            has_times,
-            has_spans,
-            changes,
-            precision,
-        }
-    }
-
-    /// Changes of a list, if there are several lists.
-    pub(super) const fn length(&self) -> Option<usize> {
-        match self.changes {
-            Changes::Index(length, _) => Some(length),
-            Changes::None | Changes::One => None,
-        }
-    }
-
-    pub(super) fn has_changes(&self) -> bool {
-        self.changes != Changes::None
-    }
-
-    pub(super) fn withheld(&self) -> Vec<Fault> {
-        let mut withheld = vec![Fault::PageSize, Fault::EmptyPage];
-        if !self.has_at {
-            // Without `at` a consumer has nothing but the clocks of the answers, less an hour.
-            withheld.extend([Fault::Late, Fault::Skew, Fault::NoDate, Fault::Caches]);
-            let is_entry = !self.has_capabilities;
-            withheld.extend((is_entry && self.is_live).then_some(Fault::OldEntry));
-        }
-        withheld
-    }
-
-    pub(super) const fn entry_path(&self) -> &'static str {
-        if self.has_capabilities { "/caps.xml" } else { "/list.xml" }
-    }
-}
-
-/// A Change List: its name, its changes by their places in the log, and whether it is closed.
-pub(super) struct ChangeList {
-    pub(super) path: String,
-    pub(super) begin: usize,
-    pub(super) end: usize,
-    pub(super) is_closed: bool,
-}
 
 impl Provider {
     pub(super) fn list_document(&mut self, lists: &Lists, path: &str) -> Option<String> {
@@ -137,7 +43,7 @@ impl Provider {
         offered: impl Iterator<Item = (&'c str, &'c str)>,
     ) -> String {
         let offered = offered.map(|(kind, path)| (kind, format!("{}{path}", self.base)));
-        crate::documents::capability_list(offered)
+        crate::bytes::documents::capability_list(offered)
     }
 
     /// The link to the document above.

@@ -1,36 +1,7 @@
 //! The shapes of feeds.
 
-use super::{DAY, Fault, SECOND};
-
-/// How exact the times of activities are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
-    /// Days.
-    Day,
-    /// Seconds.
-    Second,
-    /// Microseconds.
-    Micro,
-}
-
-impl Precision {
-    pub(super) fn round(self, time: i64) -> i64 {
-        match self {
-            Self::Day => time / DAY * DAY,
-            Self::Second => time / SECOND * SECOND,
-            Self::Micro => time,
-        }
-    }
-
-    /// The shortest time between two that differ.
-    pub(super) const fn step(self) -> i64 {
-        match self {
-            Self::Day => DAY,
-            Self::Second => SECOND,
-            Self::Micro => 1,
-        }
-    }
-}
+use super::adversity::Fault;
+use super::time::Precision;
 
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,81 +1,16 @@
 //! ResourceSync 0.1: Sitemaps and change sets, without dumps.
 
-use super::history::{Change, text};
-use super::{EPOCH, Fault, Precision, Provider};
-use crate::Random;
-use crate::digest::md5_hex;
+use super::adversity::Fault;
+use super::data::Change;
+use super::kinds::Sitemaps;
+use super::provider::Provider;
+use super::time::{EPOCH, text};
+use crate::bytes::digest::md5_hex;
 use base64::Engine as _;
 use std::fmt::Write as _;
 
 /// Relation type of change sets.
 const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
-
-/// What a provider of Sitemaps is like.
-#[derive(Clone, Debug)]
-pub struct Sitemaps {
-    /// Parts of the Sitemap; without any, there is no index.
-    parts: u64,
-    /// The Sitemap is made for each request.
-    pub(super) is_live: bool,
-    /// Documents state when they were modified.
-    pub(super) has_modified: bool,
-    /// Entries have digest and length.
-    pub(super) has_fixity: bool,
-    /// Changes of a change set; without any, there is one with all of them.
-    pub(super) length: usize,
-    /// The root of change sets states that it is one.
-    is_typed: bool,
-    /// Change sets list their changes in any order.
-    pub(super) is_unordered: bool,
-    /// Deleted resources stay in the Sitemap, as such.
-    has_tombstones: bool,
-    pub(super) precision: Precision,
-}
-
-impl Sitemaps {
-    pub(super) fn draw(random: &mut Random) -> Self {
-        let mut one_in = |of| random.below(of) == 0;
-        let (is_live, has_modified, has_fixity) = (one_in(2), !one_in(3), !one_in(3));
-        let (is_typed, is_unordered, has_tombstones) = (!one_in(3), one_in(4), one_in(4));
-        // Without an order of any kind nothing shows which of two changes in a second is the last.
-        let is_coarse = one_in(2) && !is_unordered;
-        let precision = if is_coarse { Precision::Second } else { Precision::Micro };
-        let parts = [0, 0, 1, 3][random.below(4) as usize];
-        let length = [0, 1, 2, 3, 5, 8][random.below(6) as usize];
-        Self {
-            parts,
-            is_live,
-            has_modified,
-            has_fixity,
-            length,
-            is_typed,
-            is_unordered,
-            has_tombstones,
-            precision,
-        }
-    }
-
-    pub(super) fn withheld(&self) -> Vec<Fault> {
-        let mut withheld = vec![Fault::PageSize, Fault::EmptyPage];
-        if !self.has_modified {
-            // Without a time of the Sitemap a consumer has nothing but the clocks of the answers.
-            withheld.extend([Fault::Late, Fault::Skew, Fault::NoDate, Fault::Caches]);
-        }
-        if self.is_unordered {
-            // Without usable times, nothing shows which of two changes is the later one.
-            withheld.extend([Fault::EqualTimes, Fault::Skew, Fault::Future]);
-        }
-        withheld
-    }
-
-    fn modified(&self, time: i64) -> String {
-        if !self.has_modified {
-            return String::new();
-        }
-        let time = text(time, self.precision);
-        format!("<xhtml:meta name=\"DCTERMS.modified\" content=\"{time}\"/>\n")
-    }
-}
 
 fn document(root: &str, attributes: &str, inside: &str) -> String {
     format!(

@@ -3,10 +3,10 @@
 use super::context::Context;
 use super::operations::Call;
 use super::problem::{Problem, ProblemKind};
-use super::service::Readers;
-use super::tokens::Scope;
 use super::visible::VisibleSets;
-use crate::site::Site;
+use crate::site::api::Readers;
+use crate::site::served::Site;
+use crate::site::tokens::Scope;
 use abreast_hub::Client;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Request};

@@ -1,8 +1,8 @@
 //! Answers in JSON, and waiting for the log and for blocking work.
 
 use super::problem::{Problem, ProblemKind};
-use crate::body::ResponseBody;
-use crate::respond::Answer;
+use crate::message::body::ResponseBody;
+use crate::message::respond::Answer;
 use abreast_core::{AppendDone, Appended, LogError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};

@@ -3,10 +3,10 @@
 use super::answers::blocking;
 use super::operations::Operation;
 use super::problem::{Problem, ProblemKind};
-use super::service::Api;
 use super::visible::VisibleSets;
-use crate::heads::Heads;
-use crate::site::{ServedSet, Site};
+use crate::site::api::Api;
+use crate::site::heads::Heads;
+use crate::site::served::{ServedSet, Site};
 use abreast_core::{Head, SetId};
 use abreast_hub::Client;
 use std::sync::Arc;

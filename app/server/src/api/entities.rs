@@ -5,7 +5,7 @@ use super::context::Context;
 use super::intake::{Pieces, parameter};
 use super::problem::{Problem, ProblemKind};
 use super::refusals::{self, failed};
-use crate::respond::Answer;
+use crate::message::respond::Answer;
 use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{Delta, Import, RdfBytes, RdfInput, RdfReport};
 use http::header::CONTENT_TYPE;

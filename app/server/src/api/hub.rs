@@ -6,7 +6,7 @@ use super::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use super::intake::parameter;
 use super::problem::{Problem, ProblemKind};
 use super::visible::VisibleSets;
-use crate::respond::Answer;
+use crate::message::respond::Answer;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
 use abreast_store::hub::TargetId;

@@ -2,7 +2,7 @@
 
 use super::answers::blocking;
 use super::problem::{Problem, ProblemKind, disk_full, full_disk};
-use super::service::Api;
+use crate::site::api::Api;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};

@@ -19,26 +19,24 @@ mod problem;
 mod push;
 mod record;
 mod refusals;
-mod service;
 mod sets;
-mod tokens;
 mod visible;
 
+pub use crate::site::api::{Api, ApiOptions, Readers};
+pub use crate::site::tokens::{
+    PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
+    write_tokens,
+};
 pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub(crate) use changes::records_of;
 pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
-pub use service::{Api, ApiOptions, Readers};
-pub use tokens::{
-    PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
-    write_tokens,
-};
 
-use crate::heads::Heads;
-use crate::respond::Answer;
-use crate::site::Site;
+use crate::message::respond::Answer;
+use crate::site::heads::Heads;
+use crate::site::served::Site;
 use abreast_hub::Client;
 use answers::typed;
 use context::Context;

@@ -1,7 +1,7 @@
 //! Operations of the API, their scopes and their status codes, as in the OpenAPI document.
 
 use super::problem::{Problem, ProblemKind};
-use super::tokens::Scope;
+use crate::site::tokens::Scope;
 use http::Method;
 
 /// An operation of the API.

@@ -1,7 +1,7 @@
 //! Problem details: machine-readable and human-readable errors of requests [rfc9457 §3].
 
-use crate::body::ResponseBody;
-use crate::respond::Answer;
+use crate::message::body::ResponseBody;
+use crate::message::respond::Answer;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };

@@ -12,7 +12,7 @@ use super::model::MAX_KEY;
 use super::problem::{Problem, ProblemKind};
 use super::refusals;
 use super::refusals::follows_files;
-use crate::respond::Answer;
+use crate::message::respond::Answer;
 use abreast_rdf::{ReadLimits, Syntax};
 use abreast_source::origin::rdf::read_descriptions;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};

@@ -3,8 +3,8 @@
 use super::answers::{blocking, json};
 use super::context::Context;
 use super::problem::{Problem, ProblemKind};
-use crate::respond::Answer;
-use crate::site::ServedSet;
+use crate::message::respond::Answer;
+use crate::site::served::ServedSet;
 use abreast_core::ChangeLog;
 use abreast_source::SetState;
 use http::StatusCode;

@@ -2,8 +2,8 @@
 //! [rs-0.1 §5.2.2].
 
 use super::hub::{body_of, header, sent};
-use crate::respond::{Answer, problem, text};
-use crate::site::{Site, SiteHub};
+use crate::message::respond::{Answer, problem, text};
+use crate::site::served::{Site, SiteHub};
 use abreast_hub::Client;
 use abreast_source::projection::Topic;
 use abreast_websub::MAX_FORM_LENGTH;

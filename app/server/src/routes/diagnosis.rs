@@ -2,9 +2,9 @@
 
 use crate::api::TopicUrls;
 use crate::api::hub_model::{EndedAnswer, TargetDetails};
-use crate::negotiate;
-use crate::respond::{Answer, problem, text, try_later};
-use crate::site::SiteHub;
+use crate::message::negotiate;
+use crate::message::respond::{Answer, problem, text, try_later};
+use crate::site::served::SiteHub;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
 use abreast_store::hub::TargetKind;

@@ -1,8 +1,8 @@
 //! Published documents: from memory immediately, otherwise rendered on a blocking thread.
 
-use crate::negotiate;
-use crate::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
-use crate::site::Site;
+use crate::message::negotiate;
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
+use crate::site::served::Site;
 use abreast_hub::Client;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;

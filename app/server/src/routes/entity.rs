@@ -3,10 +3,10 @@
 //! `Accept` chooses the syntax [rfc9110 §12.5.1], and so does `?syntax=ttl` in the address. The
 //! default is canonical N-Triples, whose length and digest are in the lists.
 
-use crate::conditional::{Precondition, judge};
-use crate::negotiate::accept_of;
-use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
-use crate::site::{ServedSet, Site};
+use crate::message::conditional::{Precondition, judge};
+use crate::message::negotiate::accept_of;
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::site::served::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
 use abreast_source::publish::{Body, tag_of_bytes};
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};

@@ -5,9 +5,9 @@
 //! and their permanent address in `Content-Location`.
 
 use super::document::{accepts_gzip, making};
-use crate::negotiate;
-use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
-use crate::site::Site;
+use crate::message::negotiate;
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::site::served::Site;
 use abreast_folder::Stat;
 use abreast_hub::Client;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};

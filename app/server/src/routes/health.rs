@@ -1,8 +1,8 @@
 //! `/livez`, `/readyz`, `/metrics`: whether the server is alive, whether it can serve, and its
 //! metrics.
 
-use crate::respond::{Answer, text, try_later};
-use crate::site::{ServedSet, Site, SiteHub};
+use crate::message::respond::{Answer, text, try_later};
+use crate::site::served::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
 use abreast_source::{SetState, WatchState};
 use metrics::{counter, gauge};

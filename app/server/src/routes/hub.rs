@@ -4,8 +4,8 @@
 use super::diagnosis;
 use super::topic::events_of;
 use crate::api;
-use crate::respond::{Answer, problem, text};
-use crate::site::{Site, SiteHub};
+use crate::message::respond::{Answer, problem, text};
+use crate::site::served::{Site, SiteHub};
 use abreast_hub::{Client, HubAnswer, HubRequest, Publisher};
 use abreast_websub::MAX_FORM_LENGTH;
 use bytes::Bytes;

@@ -5,10 +5,10 @@
 //! has microseconds; a time in seconds, as users write it, redirects to the version that was
 //! current then.
 
-use crate::conditional::http_date;
-use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
-use crate::routes::resource::relative_path;
-use crate::site::{ServedSet, Site};
+use crate::message::conditional::http_date;
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::site::resource::relative_path;
+use crate::site::served::{ServedSet, Site};
 use abreast_contents::Content as StoredContent;
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_folder::Stat;
@@ -219,7 +219,7 @@ pub(crate) fn header(value: &str) -> HeaderValue {
 
 /// 302 to an address of this server.
 pub(crate) fn redirect(url: &str) -> Answer {
-    let mut answer = crate::respond::text("text/plain; charset=utf-8", format!("{url}\n"));
+    let mut answer = crate::message::respond::text("text/plain; charset=utf-8", format!("{url}\n"));
     *answer.status_mut() = StatusCode::FOUND;
     answer.headers_mut().insert(LOCATION, header(url));
     answer

@@ -8,7 +8,6 @@ pub(crate) mod file;
 pub(crate) mod health;
 pub(crate) mod hub;
 pub(crate) mod memento;
-pub(crate) mod resource;
 pub(crate) mod timegate;
 pub(crate) mod timemap;
 pub(crate) mod topic;

@@ -3,10 +3,10 @@
 //! The default is the newest version; a date before the first version selects the first. An invalid
 //! date is refused with 400, since the intended version is unknown [rfc7089 §4.5.3].
 
-use crate::conditional::seconds;
-use crate::respond::{Answer, problem};
+use crate::message::conditional::seconds;
+use crate::message::respond::{Answer, problem};
 use crate::routes::memento::{VersionedResource, header, redirect, with};
-use crate::site::Site;
+use crate::site::served::Site;
 use abreast_source::versions::History;
 use abreast_webtypes::decode_segment;
 use http::header::{CACHE_CONTROL, LINK, VARY};

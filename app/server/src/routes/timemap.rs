@@ -2,10 +2,10 @@
 //! `/timemap/{time}/{URI}` is the page whose first version has this time, and `/timemap/json/…` is
 //! the same in JSON.
 
-use crate::respond::{Answer, Content, Dated, Representation, problem};
+use crate::message::respond::{Answer, Content, Dated, Representation, problem};
 use crate::routes::memento::VersionedResource;
 use crate::routes::timegate::whole;
-use crate::site::Site;
+use crate::site::served::Site;
 use abreast_source::publish::tag_of_bytes;
 use abreast_source::versions::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE, at_stamp};
 use http::header::CACHE_CONTROL;

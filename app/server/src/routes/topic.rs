@@ -1,11 +1,11 @@
 //! Topics: the last notification, or all further notifications as a stream
 //! [rs-change-notification §4.1, html-events §9.2].
 
-use crate::body::ResponseBody;
-use crate::negotiate;
-use crate::places::Place;
-use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
-use crate::site::{Site, SiteHub};
+use crate::limits::places::Place;
+use crate::message::body::ResponseBody;
+use crate::message::negotiate;
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::site::served::{Site, SiteHub};
 use abreast_core::Offset;
 use abreast_hub::{Client, Events};
 use abreast_source::projection::Topic;

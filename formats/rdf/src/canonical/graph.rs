@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::is_blank;
-use crate::statement::Statement;
+use crate::notation::statement::Statement;
 
 /// Number of a blank node, in the order of first occurrences in the input.
 pub(super) type Node = usize;

@@ -360,6 +360,6 @@ proptest! {
 
     #[test]
     fn any_graph_has_the_fuzzed_properties(bytes: Vec<u8>) {
-        crate::fuzz_property::canonical(&bytes);
+        crate::patch::fuzz_property::canonical(&bytes);
     }
 }

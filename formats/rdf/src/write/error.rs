@@ -1,7 +1,7 @@
 //! Errors while a description is written.
 
-use crate::read_error::ReadError;
-use crate::syntax::Syntax;
+use crate::notation::syntax::Syntax;
+use crate::read::error::ReadError;
 use std::fmt;
 use std::io;
 

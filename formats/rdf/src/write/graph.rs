@@ -1,8 +1,8 @@
 //! The statements of a description, by subject.
 
-use crate::lines::parse;
-use crate::read_error::ReadError;
-use crate::syntax::Syntax;
+use crate::notation::syntax::Syntax;
+use crate::read::error::ReadError;
+use crate::read::lines::parse;
 use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, NamedOrBlankNode, NamedOrBlankNodeRef, QuadRef, Term, Triple, TripleRef};
 use std::collections::{HashMap, HashSet};

@@ -11,7 +11,7 @@ mod turtle;
 pub use error::{CannotWrite, WriteError};
 pub use prefixes::{InvalidPrefix, Prefixes};
 
-use crate::syntax::Syntax;
+use crate::notation::syntax::Syntax;
 use graph::triples;
 use memchr::memmem;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::error::CannotWrite;
 use super::graph::by_subject;
 use super::prefixes::{Prefixes, RDF};
-use crate::syntax::Syntax;
+use crate::notation::syntax::Syntax;
 use abreast_webtypes::{excerpt, xml};
 use oxrdf::vocab::xsd;
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Term, Triple};
@@ -52,7 +52,8 @@ fn split(predicate: &NamedNode) -> Option<(&str, &str)> {
     }
     let (namespace, local) = iri.split_at(start?);
     let is_reserved = namespace == RESERVED
-        || (namespace == RDF && (local == "li" || !crate::rdf_xml::names::may_be_property(local)));
+        || (namespace == RDF
+            && (local == "li" || !crate::read::rdf_xml::names::may_be_property(local)));
     (!namespace.is_empty() && !is_reserved && local.len() <= xml::MAX_NAME_LENGTH / 2)
         .then_some((namespace, local))
 }

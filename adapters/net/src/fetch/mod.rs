@@ -1,0 +1,6 @@
+//! Requests to a server: the client, its answers, and attempts after a failure.
+
+pub(crate) mod client;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod retry;

@@ -1,0 +1,3 @@
+//! Short messages to many hosts.
+
+pub(crate) mod sender;

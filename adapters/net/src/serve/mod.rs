@@ -1,0 +1,5 @@
+//! Receiving connections and short messages.
+
+pub(crate) mod accept;
+pub(crate) mod connection_slots;
+pub(crate) mod listener;

@@ -1,0 +1,4 @@
+//! Unpacking of gzip, within limits.
+
+pub(crate) mod gunzip;
+pub(crate) mod unpacker;

@@ -1,0 +1,4 @@
+//! Inputs in any syntax.
+
+pub(crate) mod compressed;
+pub(crate) mod inputs;

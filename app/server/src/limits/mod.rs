@@ -1,0 +1,4 @@
+//! Shares of clients and of requests: places, and temporary memory.
+
+pub(crate) mod memory;
+pub(crate) mod places;

@@ -1,0 +1,6 @@
+//! The server: start, requests, stop, and the choice of a route.
+
+#[doc(hidden)]
+pub mod fuzz_property;
+pub(crate) mod route;
+pub(crate) mod server;

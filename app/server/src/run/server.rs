@@ -1,0 +1,546 @@
+//! The server: start, requests and stop.
+//!
+//! Shutdown, in this order: readiness is withdrawn, no new connection is accepted, requests in
+//! flight are finished (at most [`ServerOptions::stop_timeout`]), connections are closed. The
+//! caller then stops the watches and closes the store.
+
+use crate::api;
+use crate::connection::client::{Peer, TrustedProxies};
+use crate::connection::prefix::without_prefix;
+use crate::connection::stream::ClientStream;
+use crate::message::body::{Guarded, ResponseBody};
+use crate::message::present::present;
+use crate::message::respond::{Answer, problem, text, try_later};
+use crate::routes::{
+    callback, document, entity, file, health, hub, memento, timegate, timemap, topic,
+};
+use crate::run::route::{Route, route};
+use crate::site::heads::Heads;
+use crate::site::resource;
+use crate::site::served::{ServedSet, Site};
+use abreast_hub::Client;
+use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
+use abreast_source::projection::Topic;
+use http::header::{
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
+    TRANSFER_ENCODING, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use metrics::{Counter, counter};
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Most bytes of a request's line and headers together, and of an answer in memory; a request has
+/// at most 100 headers.
+const MAX_HEAD: usize = 64 * 1024;
+/// Most bytes of a request target: twice the longest published URI.
+const MAX_TARGET: usize = 16 * 1024;
+
+/// Limits of a server, and its trusted proxies.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Most connections at a time; if there are more, the oldest idle connection of the client with
+    /// the most connections is closed.
+    pub connections: usize,
+    /// Time limit for a request's header, and for an idle connection.
+    pub header_timeout: Duration,
+    /// Time without progress after which the connection of a client that does not read its answer
+    /// is closed.
+    pub stall_timeout: Duration,
+    /// Time limit for requests in flight when the server stops.
+    pub stop_timeout: Duration,
+    /// Proxies whose reports of client addresses are trusted. Default: none.
+    pub trusted_proxies: TrustedProxies,
+    /// Whether the paths of requests include the path of the public URL, which the server then
+    /// removes. Default: no, because proxies usually remove it.
+    pub strip_prefix: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            connections: 2_048,
+            header_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+            stop_timeout: Duration::from_secs(8),
+            trusted_proxies: TrustedProxies::default(),
+            strip_prefix: false,
+        }
+    }
+}
+
+/// The server cannot listen on its address.
+#[derive(Debug, Error)]
+#[error("cannot listen on {address}")]
+pub struct ServerError {
+    address: SocketAddr,
+    #[source]
+    cause: io::Error,
+}
+
+/// A server that listens, and answers once it runs.
+pub struct Server {
+    listener: TcpListener,
+    options: ServerOptions,
+}
+
+impl Server {
+    /// Listens on an address; with port 0, the system chooses a port.
+    ///
+    /// # Errors
+    /// When the address is in use or not allowed.
+    pub async fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, ServerError> {
+        let listener =
+            TcpListener::bind(address).await.map_err(|cause| ServerError { address, cause })?;
+        Ok(Self { listener, options })
+    }
+
+    /// The address on which the server listens.
+    ///
+    /// # Errors
+    /// The system does not report the address.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` becomes true, then finishes the requests in flight.
+    pub async fn run(self, site: Arc<Site>, stop: watch::Receiver<bool>) {
+        let heads = match Heads::start(Arc::clone(site.publisher.log())) {
+            Ok(heads) => heads,
+            Err(error) => {
+                tracing::error!("cannot start the thread that waits for changes: {error}");
+                return;
+            }
+        };
+        let stop_timeout = self.options.stop_timeout;
+        // Uploads and waiting clients must not use all connections.
+        site.memory.fit(self.options.connections);
+        if let Some(api) = &site.api {
+            api.fit(self.options.connections);
+        }
+        let connection_slots = ConnectionSlots::new(self.options.connections);
+        let shared = Arc::new(Shared {
+            site,
+            options: self.options,
+            stopping: AtomicBool::new(false),
+            stop: stop.clone(),
+            counters: Counters::new(),
+            single_flight: document::SingleFlight::default(),
+            heads,
+        });
+        let serve =
+            |stream, client, place| serve(stream, client, Arc::clone(&shared), stop.clone(), place);
+        let ((), mut connections) =
+            accept_until(&self.listener, &connection_slots, stopped(stop.clone()), serve).await;
+        shared.stopping.store(true, Ordering::Relaxed);
+        drop(self.listener);
+        let finished = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(stop_timeout, finished).await.is_err() {
+            tracing::warn!("some requests took too long to finish; closing their connections");
+            connections.shutdown().await;
+        }
+    }
+}
+
+/// Waits until the server must stop, or the sender is dropped.
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+struct Shared {
+    site: Arc<Site>,
+    options: ServerOptions,
+    stopping: AtomicBool,
+    /// Ends event streams, which would not end by themselves.
+    stop: watch::Receiver<bool>,
+    counters: Counters,
+    /// Documents that are being made.
+    single_flight: document::SingleFlight,
+    /// The heads of the logs, for waiting requests.
+    heads: Heads,
+}
+
+/// Counters of answers by class of status, looked up once.
+struct Counters([Counter; 4]);
+
+impl Counters {
+    fn new() -> Self {
+        Self(
+            ["2xx", "3xx", "4xx", "5xx"]
+                .map(|class| counter!("abreast_http_responses_total", "class" => class)),
+        )
+    }
+
+    fn count(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).clamp(2, 5) - 2;
+        self.0[class].increment(1);
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    peer: IpAddr,
+    shared: Arc<Shared>,
+    stop: watch::Receiver<bool>,
+    place: ConnectionSlot,
+) {
+    let peer = Peer::new(peer, stream.local_addr().ok().map(|own| own.ip()));
+    let service = service_fn(|request| {
+        let in_flight = place.asked();
+        let answer = handle(&shared, request, peer);
+        async move {
+            answer.await.map(|answer| answer.map(|body| Guarded { body, _in_flight: in_flight }))
+        }
+    });
+    let options = &shared.options;
+    let stream = ClientStream::new(stream, options.stall_timeout, place.writes());
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    serve_until(connection, &place, stopped(stop)).await;
+}
+
+async fn handle(
+    shared: &Arc<Shared>,
+    mut request: Request<Incoming>,
+    peer: Peer,
+) -> io::Result<Answer> {
+    let site = &shared.site;
+    let base = site.publisher.urls().base();
+    if shared.options.strip_prefix
+        && let Some(uri) = without_prefix(request.uri(), base)
+    {
+        *request.uri_mut() = uri;
+    }
+    // Read the needed parts of the request before it is consumed.
+    let accepted: HeaderMap =
+        request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
+    let is_probe = request.uri().path() == "/readyz";
+    // Only the parser knows where this body ends, so line endings after it cannot be checked.
+    let is_last = request.headers().contains_key(TRANSFER_ENCODING);
+    let answer = answer(shared, request, peer).await?;
+    let mut answer = present(answer, &accepted, base, is_probe).await;
+    if is_last {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(answer)
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> io::Result<Answer> {
+    let client = shared.options.trusted_proxies.client(peer, request.headers());
+    if hub::is_path(request.uri().path()) {
+        return Ok(handle_hub(shared, request, client).await);
+    }
+    if api::is_path(request.uri().path()) {
+        return Ok(handle_api(shared, request, client).await);
+    }
+    if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
+        return Ok(handle_callback(shared, &topic, request, client).await);
+    }
+    // The answer is 404 as for GET, instead of a refusal of the method, if clients cannot subscribe
+    // at this path.
+    if request.method() == Method::POST && callback::is_path(request.uri().path()) {
+        shared.counters.count(StatusCode::NOT_FOUND);
+        return Ok(callback::not_offered());
+    }
+    let answer = dispatch(shared, &request, &client).await?;
+    shared.counters.count(answer.status());
+    tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
+    Ok(answer)
+}
+
+/// Requests to the hub have bodies.
+async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let answer = match refused(&request, reader) {
+        Some(answer) => answer,
+        None => hub::answer(&shared.site, request, client).await,
+    };
+    shared.counters.count(answer.status());
+    answer
+}
+
+/// Requests for callbacks have bodies.
+async fn handle_callback(
+    shared: &Arc<Shared>,
+    topic: &Topic,
+    request: Request<Incoming>,
+    client: Client,
+) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let answer = match refused(&request, reader) {
+        Some(answer) => answer,
+        None => callback::answer(&shared.site, topic, request, client).await,
+    };
+    shared.counters.count(answer.status());
+    answer
+}
+
+/// Requests to the API may have bodies, and methods that write.
+async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let refused = refused(&request, reader);
+    if is_preflight(&request) && api::is_public(&shared.site, request.uri().path()) {
+        shared.counters.count(StatusCode::OK);
+        return preflight();
+    }
+    // Scripts of other pages must not read responses to a token.
+    let is_public = reader
+        && !request.headers().contains_key(AUTHORIZATION)
+        && api::is_public(&shared.site, request.uri().path());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let mut answer = match refused {
+        Some(answer) => answer,
+        None => api::answer(&shared.site, &shared.heads, request, client).await,
+    };
+    if is_public {
+        allow_browsers(answer.headers_mut());
+    }
+    shared.counters.count(answer.status());
+    tracing::debug!(%client, %method, path = uri.path(), status = answer.status().as_u16());
+    answer
+}
+
+async fn dispatch(
+    shared: &Arc<Shared>,
+    request: &Request<Incoming>,
+    client: &Client,
+) -> io::Result<Answer> {
+    if is_preflight(request) {
+        return Ok(preflight());
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer =
+            problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(answer);
+    }
+    if let Some(answer) = refused(request, true) {
+        return Ok(answer);
+    }
+    let site = &shared.site;
+    let route = route(request.uri().path(), |slug| site.sets.find(slug));
+    let is_published =
+        !matches!(route, Route::Live | Route::Metrics | Route::HubEvents | Route::NotFound);
+    let absent = match &route {
+        Route::Resource(set, _) | Route::Memento(set, _) => Some(*set),
+        Route::Published(path) => path.split('/').next().and_then(|slug| site.sets.find(slug)),
+        _ => None,
+    };
+    if let Some(set) = absent.filter(|set| set.is_absent()) {
+        let detail = format!("the folder of the set `{}` is missing", set.published.slug);
+        let mut answer = try_later(&detail, resource::MISSING_SECONDS);
+        allow_browsers(answer.headers_mut());
+        return Ok(answer);
+    }
+    let mut answer = match route {
+        Route::Live => Ok(health::live()),
+        Route::Ready => {
+            let stopping = shared.stopping.load(Ordering::Relaxed);
+            blocking(site, move |site| health::ready(site, stopping)).await
+        }
+        Route::Metrics => blocking(site, health::metrics).await,
+        Route::Published(_) if site.sets.is_empty() => {
+            Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
+        }
+        Route::Published(path) => published(shared, path, request, client).await,
+        Route::Resource(set, path) if path.is_empty() => Ok(to_page(set)),
+        Route::Resource(set, path) => {
+            let (method, headers) = (request.method(), request.headers());
+            let mut answer = if set.published.urls.naming().names_entities() {
+                let query = request.uri().query();
+                entity::answer(site, set, &path, query, method, headers).await?
+            } else {
+                resource::answer(site, set, &path, method, headers).await?
+            };
+            memento::link_original(site, set, &path, &mut answer).await?;
+            Ok(answer)
+        }
+        Route::Memento(set, version) => {
+            let version = with_query(version, request.uri().query());
+            memento::answer(site, set, &version, request.method(), request.headers()).await
+        }
+        Route::TimeGate(uri) => {
+            timegate::answer(site, &with_query(uri, request.uri().query()), request.headers()).await
+        }
+        Route::TimeMap(uri) => {
+            let uri = with_query(uri, request.uri().query());
+            timemap::answer(site, &uri, request.method(), request.headers()).await
+        }
+        Route::HubEvents => {
+            let stop = shared.stop.clone();
+            Ok(hub::events(
+                site,
+                request.uri().query(),
+                (request.method(), client),
+                request.headers(),
+                stop,
+            )
+            .await)
+        }
+        Route::NotFound => Ok(nothing(site, "")),
+    }?;
+    if is_published {
+        allow_browsers(answer.headers_mut());
+    }
+    Ok(answer)
+}
+
+/// Scripts of any page may read published documents, because these are the same for everyone
+/// [fetch §3.3].
+fn allow_browsers(headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+}
+
+/// Whether this is a preflight request of a browser [fetch §3.3.2].
+fn is_preflight(request: &Request<Incoming>) -> bool {
+    *request.method() == Method::OPTIONS
+        && request.headers().contains_key(ORIGIN)
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight request [fetch §3.3.2].
+fn preflight() -> Answer {
+    let mut answer = Answer::new(ResponseBody::empty());
+    let headers = answer.headers_mut();
+    allow_browsers(headers);
+    headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    answer
+}
+
+/// Answers with the document, file or topic that a projection has at a path.
+async fn published(
+    shared: &Arc<Shared>,
+    path: String,
+    request: &Request<Incoming>,
+    client: &Client,
+) -> io::Result<Answer> {
+    let (site, method, headers) = (&shared.site, request.method(), request.headers());
+    let topic = site.publisher.topic_at(&path);
+    let is_document = site.publisher.is_document(&path);
+    if is_document || site.publisher.is_file(&path) {
+        // A feed can also be a topic.
+        let is_topic = topic.is_some();
+        if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
+            return Ok(
+                topic::answer(site, found, (method, client), headers, shared.stop.clone()).await
+            );
+        }
+        let query = request.uri().query();
+        let mut answer = if is_document {
+            document::answer(site, &shared.single_flight, path, query, (method, client), headers)
+                .await?
+        } else {
+            file::answer(site, path, query, (method, client), headers).await?
+        };
+        if is_topic {
+            answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+        }
+        return Ok(answer);
+    }
+    if let Some(found) = topic {
+        return Ok(topic::answer(site, found, (method, client), headers, shared.stop.clone()).await);
+    }
+    if let Some(set) = site.sets.find(path.trim_end_matches('/')) {
+        return Ok(to_page(set));
+    }
+    let of_set = |slug: &str| site.sets.find(slug).is_some();
+    if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
+        return Ok(topic::removed(site, &path, method, headers).await);
+    }
+    Ok(nothing(site, &path))
+}
+
+/// Runs work that may wait for the store on a blocking thread.
+async fn blocking(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Answer + Send + 'static,
+) -> io::Result<Answer> {
+    let site = Arc::clone(site);
+    tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
+}
+
+/// Redirects from the address of a set, or from the root of its resources, to its page, which links
+/// to all other addresses.
+fn to_page(set: &ServedSet) -> Answer {
+    let page = set.published.urls.page();
+    let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
+    *answer.status_mut() = StatusCode::SEE_OTHER;
+    if let Ok(location) = HeaderValue::from_str(&page) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    answer
+}
+
+fn nothing(site: &Site, path: &str) -> Answer {
+    let mut detail = "nothing is published at this address".to_owned();
+    if let Some(set) = path.split_once('/').and_then(|(slug, _)| site.publisher.find_set(slug)) {
+        let _ = write!(detail, "; {} has the addresses of the set", set.urls.page());
+    }
+    problem(StatusCode::NOT_FOUND, &detail)
+}
+
+/// Appends the query to a path that contains a URI.
+fn with_query(path: String, query: Option<&str>) -> String {
+    match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    }
+}
+
+/// Refuses requests that regular clients do not send, and closes the connection after the response.
+fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
+    let (status, detail) = if !host_is_valid(request.headers(), request.version()) {
+        (StatusCode::BAD_REQUEST, "a request names one host")
+    } else if reader && !request.body().is_end_stream() {
+        // A body here can hide a second request from a proxy [rfc9110 §9.3.1].
+        (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
+    } else if request
+        .uri()
+        .path_and_query()
+        .is_some_and(|target| target.as_str().len() > MAX_TARGET)
+    {
+        (StatusCode::URI_TOO_LONG, "nothing published has so long an address")
+    } else {
+        return None;
+    };
+    let mut answer = problem(status, detail);
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Some(answer)
+}
+
+/// Whether the request has exactly one Host header with valid characters; HTTP/1.0 does not require
+/// one [rfc9112 §3.2].
+fn host_is_valid(headers: &HeaderMap, version: Version) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => version < Version::HTTP_11,
+        (Some(host), None) => host
+            .as_bytes()
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte)),
+        (Some(_), Some(_)) => false,
+    }
+}

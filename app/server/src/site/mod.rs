@@ -1,0 +1,7 @@
+//! The data that requests use: sets, the API with its tokens, heads of logs, and the files of a set.
+
+pub(crate) mod api;
+pub(crate) mod heads;
+pub(crate) mod resource;
+pub(crate) mod served;
+pub(crate) mod tokens;

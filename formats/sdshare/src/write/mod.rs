@@ -1,0 +1,3 @@
+//! Writing feeds.
+
+pub(crate) mod writer;

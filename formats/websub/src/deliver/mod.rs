@@ -1,0 +1,4 @@
+//! Deliveries: signatures and event streams.
+
+pub(crate) mod events;
+pub(crate) mod signature;

@@ -1,0 +1,8 @@
+//! Texts of others: counts and pieces for messages, web pages, robots.txt, JSON and gzip.
+
+pub(crate) mod count;
+pub(crate) mod gzip;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod robots;
+pub(crate) mod visible;

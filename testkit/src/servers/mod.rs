@@ -1,0 +1,8 @@
+//! Servers that tests talk to.
+
+#[cfg(feature = "sparql")]
+pub mod endpoint;
+pub mod http;
+pub mod pages;
+pub mod tls;
+pub mod xmpp;
