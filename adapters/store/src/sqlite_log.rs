@@ -1,6 +1,7 @@
 //! The change log on SQLite.
 
 use crate::commit_signal::is_beyond;
+use crate::connection::Durability;
 use crate::database::DatabaseLock;
 use crate::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set};
 use crate::presence::Presence;
@@ -28,6 +29,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tempfile::TempDir;
 
 pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/log_0001.sql"),
@@ -62,8 +64,33 @@ impl SqliteOptions {
     /// # Errors
     /// See [`SqliteLog::open`].
     pub fn open(self, path: &Path, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
+        self.open_in(path, None, clock)
+    }
+
+    /// Opens an empty store in a temporary folder. See [`SqliteLog::temporary`].
+    ///
+    /// # Errors
+    /// See [`SqliteLog::temporary`].
+    pub fn open_temporary(self, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
+        let folder = tempfile::tempdir().map_err(|cause| {
+            LogError::new(ErrorKind::Io, "cannot make a temporary folder for a store")
+                .with_cause(cause)
+        })?;
+        self.open_in(&folder.path().join("log.sqlite"), Some(folder), clock)
+    }
+
+    fn open_in(
+        self,
+        path: &Path,
+        temporary: Option<TempDir>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<SqliteLog, LogError> {
         let lock = DatabaseLock::take(path)?;
-        let connection = lock.open(MIGRATIONS)?;
+        let durability = match temporary {
+            Some(_) => Durability::ProcessEnd,
+            None => Durability::PowerLoss,
+        };
+        let connection = lock.open_until(durability, MIGRATIONS)?;
         let presence = Presence::of(path)?;
         let heads = Arc::new(Heads::default());
         let recorder = LogRecorder::new(clock, self.shard_rule, Arc::clone(&heads));
@@ -82,7 +109,7 @@ impl SqliteOptions {
             heads,
             readers: Readers::new(path.to_owned()),
             presence,
-            running: Mutex::new(Some(Running { thread, _lock: lock })),
+            running: Mutex::new(Some(Running { thread, _lock: lock, _temporary: temporary })),
         })
     }
 }
@@ -91,6 +118,8 @@ impl SqliteOptions {
 struct Running {
     thread: JoinHandle<()>,
     _lock: DatabaseLock,
+    /// The folder of a temporary store.
+    _temporary: Option<TempDir>,
 }
 
 /// A change log in one SQLite file.
@@ -140,6 +169,15 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
+    /// Opens an empty store in a temporary folder, which is deleted together with the store. Changes
+    /// are not written through to the disk.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, or the disk fails.
+    pub fn temporary(clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        SqliteOptions::default().open_temporary(clock)
+    }
+
     /// Whether opening this file would change it: it has an older schema, or the form that it has
     /// in a backup. Read-only.
     ///
@@ -154,7 +192,7 @@ impl SqliteLog {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { thread, _lock }) = running
+        if let Some(Running { thread, .. }) = running
             && thread.join().is_err()
         {
             tracing::error!("the store's writing thread panicked");
