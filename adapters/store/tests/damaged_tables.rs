@@ -6,11 +6,10 @@ use abreast_core::{
     PageRule, Payload, ShardRule, State, TopicLog, append, publish,
 };
 use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode, check_hub,
-    repair_hub,
+    HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode,
 };
-use abreast_store::integrity::{Findings, check_log};
-use abreast_store::repair::repair_log;
+use abreast_store::integrity::{Findings, check_hub, check_log};
+use abreast_store::repair::{repair_hub, repair_log};
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_webtypes::Timestamp;
 use rusqlite::Connection;

@@ -5,8 +5,8 @@ use abreast_core::{
     Change, ChangeLog, ContentId, FixedClock, NewNotification, NewSet, Payload, SetId, State,
     TopicLog as _, append, publish,
 };
-use abreast_store::hub::{HubStore, NewTarget, TargetKind, check_hub};
-use abreast_store::integrity::{Findings, check_log};
+use abreast_store::hub::{HubStore, NewTarget, TargetKind};
+use abreast_store::integrity::{Findings, check_hub, check_log};
 use abreast_store::{DroppedTopics, SqliteLog, drop_set, drop_topics};
 use abreast_webtypes::Timestamp;
 use std::path::Path;

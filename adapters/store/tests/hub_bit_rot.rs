@@ -4,11 +4,13 @@
 use abreast_core::{
     FixedClock, LogError, NewNotification, Offset, Payload, Position, TopicId, TopicLog, publish,
 };
+use abreast_store::backup::{OFFSETS_APART, copy_hub, restart_hub_log};
 use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, OFFSETS_APART, Progress, Secret, TargetId, TargetKind,
-    VerificationId, VerificationMode, check_hub, copy_hub, repair_hub, restart_hub_log,
+    HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId,
+    VerificationMode,
 };
-use abreast_store::integrity::Findings;
+use abreast_store::integrity::{Findings, check_hub};
+use abreast_store::repair::repair_hub;
 use abreast_testkit::bits::{Outcome, flip_each};
 use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;

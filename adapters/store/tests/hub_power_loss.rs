@@ -7,9 +7,9 @@
 use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
 use abreast_store::hub::{
     HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId,
-    VerificationMode, check_hub,
+    VerificationMode,
 };
-use abreast_store::integrity::Findings;
+use abreast_store::integrity::{Findings, check_hub};
 use abreast_testkit::power;
 use abreast_webtypes::Timestamp;
 use std::io::Write as _;

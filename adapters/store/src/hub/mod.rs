@@ -7,26 +7,23 @@
 //! so that a crash repeats a few deliveries and loses none.
 
 mod done;
-mod hub_integrity;
 pub(crate) mod limits;
+pub(crate) mod memory_topics;
 mod recorder;
-mod repair;
-mod store;
-mod target;
-mod targets;
-mod topic_states;
-mod topics;
+pub(crate) mod store;
+pub(crate) mod target;
+pub(crate) mod targets;
+pub(crate) mod topic_states;
+pub(crate) mod topics;
 mod transaction;
-mod verification;
-mod verifications;
+pub(crate) mod verification;
+pub(crate) mod verifications;
 
 pub use crate::hub::done::Done;
-pub use hub_integrity::{HubFacts, check_hub};
 pub use limits::{
     BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX,
     VERIFICATIONS_MAX,
 };
-pub use repair::{OFFSETS_APART, check_hub_copy, copy_hub, repair_hub, restart_hub_log};
 pub(crate) use store::MIGRATIONS;
 pub use store::{HubStore, Sizes};
 pub use target::{

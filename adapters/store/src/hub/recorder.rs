@@ -3,8 +3,8 @@
 use super::topics::{self};
 use super::transaction::{Answer, HubTransaction, WriterState};
 use super::{Done, targets, verifications};
-use crate::queue::{Limits, QueueItem};
-use crate::writer::Recorder;
+use crate::database::queue::{Limits, QueueItem};
+use crate::database::writer::Recorder;
 use abreast_core::{Clock, LogError, Offset, PUBLISH_PATIENCE, TopicId};
 use rusqlite::Connection;
 use std::collections::HashMap;

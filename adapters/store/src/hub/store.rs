@@ -8,12 +8,12 @@ use super::{
     Target, TargetId, TargetKind, Topic, Verification, VerificationId, targets, topics,
     verifications,
 };
-use crate::database::DatabaseLock;
+use crate::database::locked::DatabaseLock;
+use crate::database::presence::Presence;
+use crate::database::queue::Queue;
+use crate::database::readers::Readers;
+use crate::database::writer::Writer;
 use crate::hub::Done;
-use crate::presence::Presence;
-use crate::queue::Queue;
-use crate::readers::Readers;
-use crate::writer::Writer;
 use abreast_core::{
     Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone,
     TopicId, TopicLog,
@@ -96,7 +96,7 @@ impl HubStore {
     /// # Errors
     /// The file cannot be read.
     pub fn is_changed_by_opening(path: &Path) -> Result<bool, LogError> {
-        crate::migration::is_changed_by_opening(path, MIGRATIONS)
+        crate::database::migration::is_changed_by_opening(path, MIGRATIONS)
     }
 
     /// Opens a store; creates the file if it does not exist.
@@ -481,7 +481,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn sizes(&self) -> Result<Sizes, LogError> {
-        let log = std::fs::metadata(crate::connection::beside(&self.path, "-wal"))
+        let log = std::fs::metadata(crate::database::connection::beside(&self.path, "-wal"))
             .map_or(0, |found| found.len());
         self.readers.with("cannot read the store's sizes", |connection| {
             let pragma =

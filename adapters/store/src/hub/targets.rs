@@ -6,7 +6,7 @@ use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
     TargetKind,
 };
-use crate::sum::Sum;
+use crate::database::sum::Sum;
 use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -124,16 +124,16 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
         next_at: instant(row, 12)?,
     };
     if target_sum(&target) != row.get::<_, i64>(7)? {
-        return Err(crate::sum::damaged(7));
+        return Err(crate::database::sum::damaged(7));
     }
     if ProgressColumns::of(&target).sum(target.id) != row.get::<_, i64>(13)? {
-        return Err(crate::sum::damaged(13));
+        return Err(crate::database::sum::damaged(13));
     }
     Ok(target)
 }
 
 fn read_kind(row: &Row<'_>, column: usize) -> rusqlite::Result<TargetKind> {
-    TargetKind::from_number(row.get(column)?).ok_or_else(|| crate::sum::damaged(column))
+    TargetKind::from_number(row.get(column)?).ok_or_else(|| crate::database::sum::damaged(column))
 }
 
 fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
@@ -536,7 +536,7 @@ pub(crate) fn ended(
             why: Ending::ALL
                 .into_iter()
                 .find(|one| one.number() == why)
-                .ok_or_else(|| crate::sum::damaged(5))?,
+                .ok_or_else(|| crate::database::sum::damaged(5))?,
             cursor: Offset(row.get::<_, i64>(6)? as u64),
             created: Timestamp::from_micros(row.get(7)?),
             time: Timestamp::from_micros(row.get(8)?),

@@ -3,7 +3,7 @@
 use super::limits::{check_notification, check_topic_url, no_topic};
 use super::topic_states::{TopicState, TopicStates};
 use super::transaction::{Answer, HubTransaction};
-use crate::sum::Sum;
+use crate::database::sum::Sum;
 use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -60,7 +60,7 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
 
 /// Checks a topic's URL against its checksum.
 fn check_url(id: TopicId, url: &str, sum: i64) -> rusqlite::Result<()> {
-    if url_sum(id, url) == sum { Ok(()) } else { Err(crate::sum::damaged(1)) }
+    if url_sum(id, url) == sum { Ok(()) } else { Err(crate::database::sum::damaged(1)) }
 }
 
 fn url_sum(id: TopicId, url: &str) -> i64 {
@@ -270,7 +270,7 @@ pub(crate) fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Resu
     let content = NewNotification { media_type: row.get(2)?, links: row.get(3)?, payload };
     let (offset, time) = (row.get::<_, i64>(0)? as u64, Timestamp::from_micros(row.get(1)?));
     if sum(topic, offset, time, &content) != row.get::<_, i64>(7)? {
-        return Err(crate::sum::damaged(7));
+        return Err(crate::database::sum::damaged(7));
     }
     Ok(Notification { offset: Offset(offset), time, content })
 }

@@ -6,7 +6,7 @@ use super::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId,
     VerificationMode, targets, topics,
 };
-use crate::sum::Sum;
+use crate::database::sum::Sum;
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -78,7 +78,7 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
         mode: MODES
             .into_iter()
             .find(|one| number(*one) == mode)
-            .ok_or_else(|| crate::sum::damaged(3))?,
+            .ok_or_else(|| crate::database::sum::damaged(3))?,
         secret: secret.map(Secret::from),
         lease_seconds: row.get::<_, Option<i64>>(5)?.map(|seconds| seconds as u64),
         challenge: row.get(6)?,
@@ -86,7 +86,7 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
         next_at: Timestamp::from_micros(row.get(9)?),
     };
     if sum(&request) != row.get::<_, i64>(11)? {
-        return Err(crate::sum::damaged(11));
+        return Err(crate::database::sum::damaged(11));
     }
     Ok(Verification {
         id: VerificationId(row.get(0)?),

@@ -4,7 +4,8 @@
 use crate::crash::{spawn, write_version, writer};
 use crate::world::{Source, abreast, catch_up, sync};
 use abreast_core::{NewNotification, Offset, Payload, SystemClock, TopicLog as _, publish};
-use abreast_store::hub::{HubStore, OFFSETS_APART};
+use abreast_store::backup::OFFSETS_APART;
+use abreast_store::hub::HubStore;
 use abreast_testkit::folder::assert_equal;
 use abreast_testkit::{Random, eventually, kills, run, seed};
 use serde_json::Value;

@@ -1,0 +1,4 @@
+//! The change log in memory, for tests.
+
+pub(crate) mod log;
+pub(crate) mod tables;

@@ -1,0 +1,16 @@
+//! The change log of a Source: what all stores decide in the same way, and the logs on SQLite and in
+//! memory.
+
+pub(crate) mod apply;
+pub(crate) mod commit_signal;
+pub(crate) mod descriptions;
+pub(crate) mod limits;
+pub(crate) mod links;
+pub(crate) mod memory;
+pub(crate) mod set_rows;
+pub(crate) mod set_state;
+pub(crate) mod shards;
+pub(crate) mod sqlite;
+pub(crate) mod version_state;
+pub(crate) mod versions;
+pub(crate) mod work;

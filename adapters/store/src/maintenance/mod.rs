@@ -1,0 +1,8 @@
+//! Checks, repairs, copies and removals in the three kinds of databases.
+
+pub mod backup;
+pub(crate) mod drop_set;
+pub mod integrity;
+pub(crate) mod needed_contents;
+pub mod repair;
+pub(crate) mod schema_text;
