@@ -738,4 +738,15 @@ mod tests {
         }
         assert!(!plan.contains("SCAN resources") && !plan.contains("SCAN changes"), "{plan}");
     }
+
+    #[test]
+    fn a_temporary_log_is_deleted_with_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.sqlite");
+        let options = SqliteOptions::default();
+        let log = options.open_in(&path, Some(folder), Arc::new(SystemClock)).unwrap();
+        assert!(path.exists());
+        drop(log);
+        assert!(!path.parent().unwrap().exists());
+    }
 }
