@@ -200,18 +200,6 @@ impl HubStore {
             .with("cannot read the topics", |connection| topics::page(connection, after, limit))
     }
 
-    /// Removes a topic and its notifications. `false` if it has targets, or does not exist.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn remove_topic(&self, id: TopicId) -> Result<bool, LogError> {
-        loop {
-            if let Some(gone) = self.call(ROW_BYTES, move |run| topics::remove(run, id))? {
-                return Ok(gone);
-            }
-        }
-    }
-
     /// The last notification that was accepted before an instant, 0 if all are newer. Trimming up
     /// to this offset removes all older notifications.
     ///
@@ -340,24 +328,6 @@ impl HubStore {
         })
     }
 
-    /// Number of targets, for one topic or for all.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn count_targets(&self, topic: Option<TopicId>) -> Result<u64, LogError> {
-        self.readers
-            .with("cannot count the targets", |connection| targets::count(connection, topic))
-    }
-
-    /// The topic's target with the smallest cursor, and this cursor.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn slowest_target(&self, topic: TopicId) -> Result<Option<(TargetId, Offset)>, LogError> {
-        self.readers
-            .with("cannot read the targets", |connection| targets::slowest(connection, topic))
-    }
-
     /// The last eight failures of a target and its last success, the newest first.
     ///
     /// # Errors
@@ -397,20 +367,6 @@ impl HubStore {
     /// if 100,000 requests are waiting.
     pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
-    }
-
-    /// Verifications that are due at `now`, the earliest first.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn verifications_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Verification>, LogError> {
-        self.readers.with("cannot read the verifications", |connection| {
-            verifications::due(connection, now, limit)
-        })
     }
 
     /// A verification that is not settled.
@@ -497,7 +453,7 @@ impl HubStore {
                 body_bytes: count("SELECT ifnull(sum(bytes), 0) FROM topics")? as u64,
                 topics: count("SELECT count(*) FROM topics")? as u64,
                 notifications: count("SELECT ifnull(sum(head - trimmed), 0) FROM topics")? as u64,
-                targets: targets::count(connection, None)?,
+                targets: targets::count(connection)?,
                 verifications: verifications::count(connection)? as u64,
                 dead_letters: count("SELECT count(*) FROM dead")? as u64,
             })
