@@ -168,14 +168,7 @@ impl Engine {
             Ok(recipient) => recipient,
             Err(error) => {
                 let error = crate::text::failure(error);
-                let outcome = Outcome::Failed {
-                    status: None,
-                    error,
-                    help: None,
-                    pause: None,
-                    contact: ExchangeEnd::Silent,
-                };
-                return self.tried(job, outcome).await;
+                return self.tried(job, Outcome::failed(None, error, ExchangeEnd::Silent)).await;
             }
         };
         if let Some(last) = job.gap {
