@@ -34,7 +34,7 @@ impl<V: Version> Document<V> {
         out
     }
 
-    /// Whether there are more entries than a Sitemap may have [rs-core §7; rs-0.1 §3.2].
+    /// Whether there are more entries than a Sitemap may have [rs-core §7] [rs-0.1 §3.2].
     pub fn over_spec_limit(&self) -> bool {
         self.entries.len() as u64 > SPEC_MAX_ENTRIES
     }

@@ -65,7 +65,7 @@ pub(super) fn values<'p, const N: usize>(pattern: &str, path: &'p str) -> Option
 /// The path with these values.
 pub(super) fn path<const N: usize>(pattern: &str, values: [String; N]) -> String {
     let mut values = values.into_iter();
-    let literals = pattern.split("{}").map(|literal| literal.to_owned());
+    let literals = pattern.split("{}").map(str::to_owned);
     literals
         .reduce(|path, literal| path + &values.next().unwrap_or_default() + &literal)
         .unwrap_or_default()

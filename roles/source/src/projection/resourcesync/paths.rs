@@ -43,9 +43,9 @@ routes! {
             "archived/resourcelist/{}-{}-{}.xml",
         /// A copy of a Resource List, or the index of a copy.
         ArchivedResourceList(number: u64) = "archived/resourcelist/{}.xml",
-        /// Packages of one Resource Dump, by the time when it began.
+        /// Packages of a Resource Dump, by the start of the dump.
         ArchivedResourceDump(begin: Timestamp) = "archived/resourcedump/{}.xml",
-        /// Packages of one Change Dump, by the time when it began.
+        /// Packages of a Change Dump, by the start of the dump.
         ArchivedChangeDump(begin: Timestamp) = "archived/changedump/{}.xml",
         /// An archive, or an index of several.
         Archive(kind: ArchiveKind) = "{}.xml",
