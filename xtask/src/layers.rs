@@ -40,7 +40,7 @@ const SHARED_FORMATS: [&str; 2] = ["abreast-webtypes", "rdf-patch"];
 const TESTKIT: &str = "abreast-testkit";
 
 /// Change logs a role may only know through the trait.
-const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"];
+const LOG_IMPLEMENTATIONS: [&str; 2] = ["SqliteLog", "PostgresLog"];
 
 /// Module of a format, and the files and folders of roles and apps that may name it: its readers
 /// and projections.

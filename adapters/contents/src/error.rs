@@ -1,6 +1,5 @@
 //! Errors of the content store, by the action that a caller can take.
 
-use std::fmt;
 use std::io;
 
 const FOREIGN: &str = "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
@@ -35,10 +34,12 @@ pub enum ErrorKind {
 }
 
 /// A failure, with the task and the operating system's error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    #[source]
     cause: Option<io::Error>,
 }
 
@@ -79,18 +80,6 @@ impl Error {
     /// The kind of failure, for the caller's decision.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|cause| cause as _)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stores: the change log and the Destination's state on SQLite, and in memory.
+//! Stores: the change log and the Destination's state on SQLite.
 #![doc = include_str!("../README.md")]
 
 mod database;
@@ -7,8 +7,6 @@ mod log;
 mod maintenance;
 pub mod mirror;
 
-pub use hub::memory_topics::MemoryTopics;
-pub use log::memory::log::MemoryLog;
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
 pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::needed_contents::NeededContents;

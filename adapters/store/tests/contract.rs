@@ -2,8 +2,8 @@
 
 use abreast_core::testing::{Stores, TopicStores, change_log_contract, topic_log_contract};
 use abreast_core::{ChangeLog, FixedClock, ShardRule, TopicLog};
+use abreast_store::SqliteOptions;
 use abreast_store::hub::HubStore;
-use abreast_store::{MemoryLog, MemoryTopics, SqliteOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -42,18 +42,6 @@ impl Stores for SqliteStores {
     }
 }
 
-struct MemoryStores;
-
-impl Stores for MemoryStores {
-    fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
-        Arc::new(MemoryLog::with_shard_rule(clock, ShardRule { resources, bytes }))
-    }
-
-    fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {
-        log
-    }
-}
-
 #[test]
 fn sqlite_keeps_the_promises_of_a_change_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,12 +54,24 @@ fn sqlite_keeps_the_promises_of_a_change_log() {
     });
 }
 
-#[test]
-fn memory_keeps_the_promises_of_a_change_log() {
-    change_log_contract(&mut MemoryStores);
+struct TemporaryStores;
+
+impl Stores for TemporaryStores {
+    fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
+        let options = SqliteOptions::default().with_shard_rule(ShardRule { resources, bytes });
+        Arc::new(options.open_temporary(clock).expect("the store opens"))
+    }
+
+    fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {
+        log
+    }
 }
 
-/// Files in a temporary folder.
+#[test]
+fn a_temporary_store_keeps_the_promises_of_a_change_log() {
+    change_log_contract(&mut TemporaryStores);
+}
+
 struct HubStores {
     folder: TempDir,
     made: usize,
@@ -98,25 +98,8 @@ impl TopicStores for HubStores {
     }
 }
 
-struct MemoryTopicStores;
-
-impl TopicStores for MemoryTopicStores {
-    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog> {
-        Arc::new(MemoryTopics::new(clock))
-    }
-
-    fn reopen(&mut self, log: Arc<dyn TopicLog>) -> Arc<dyn TopicLog> {
-        log
-    }
-}
-
 #[test]
 fn sqlite_keeps_the_promises_of_topics() {
     let folder = tempfile::tempdir().unwrap();
     topic_log_contract(&mut HubStores { folder, made: 0, clock: Arc::new(FixedClock::default()) });
-}
-
-#[test]
-fn memory_keeps_the_promises_of_topics() {
-    topic_log_contract(&mut MemoryTopicStores);
 }

@@ -14,7 +14,7 @@ use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{ServedSets, Server, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use admin::HubCommand;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -210,7 +210,7 @@ fn serve(config: HubConfig) -> Result<()> {
     let delivery = config.push.start(&config.data, urls.base())?;
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
-    let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);
     let publisher = Publisher::new(
         log,
         urls.clone(),

@@ -11,7 +11,7 @@ use abreast_core::{ChangeLog as _, NewSet, SetId, SystemClock};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table, change_of};
 use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
@@ -231,7 +231,7 @@ struct Batches<'t> {
     /// `None`: the input is only checked.
     log: Option<LogAccess>,
     /// An empty set, by which records are checked.
-    model: (MemoryLog, SetId),
+    model: (SqliteLog, SetId),
     waiting: Vec<RecordRequest>,
     size: usize,
     total: &'t mut BatchCounts,
@@ -240,7 +240,7 @@ struct Batches<'t> {
 impl<'t> Batches<'t> {
     /// For records that are only checked.
     fn checked(args: &ImportArgs, total: &'t mut BatchCounts) -> Result<Self> {
-        let log = MemoryLog::new(Arc::new(SystemClock));
+        let log = SqliteLog::temporary(Arc::new(SystemClock))?;
         let set = log.open_set(&NewSet { slug: "checked".to_owned(), ..NewSet::default() })?.id;
         let size = args.batch as usize;
         Ok(Self { log: None, model: (log, set), waiting: Vec::new(), size, total })

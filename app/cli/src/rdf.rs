@@ -19,7 +19,7 @@ use abreast_source::origin::rdf::{
     each_row, replace,
 };
 use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
-use abreast_store::{MemoryLog, SqliteLog};
+use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::path::Path;
@@ -410,6 +410,6 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
             return Ok((place, Arc::new(log), known));
         }
     }
-    let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);
     Ok((Place::Rehearsal { folder, kept: None, _read: None }, log, None))
 }

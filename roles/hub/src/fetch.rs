@@ -12,6 +12,7 @@ use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes};
 use crate::deliver::pace::Pace;
 use crate::deliver::table::{host_of, origin_of};
+use crate::deliver::worker::Worker;
 use crate::options::LaneOptions;
 use crate::text;
 use crate::topic_host::TopicHost;
@@ -19,8 +20,7 @@ use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, Top
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -71,7 +71,6 @@ struct Waiting {
     next_number: u64,
     /// For anonymous clients, and for publishers with tokens.
     lanes: [Lanes<u64>; 2],
-    retries: BinaryHeap<Reverse<(Instant, u64)>>,
     /// Number of waiting topics, from anonymous clients and from publishers with tokens.
     counts: [usize; 2],
     clients: HashMap<IpAddr, usize>,
@@ -105,7 +104,7 @@ pub(crate) enum ChangeReporter {
     Forgotten,
 }
 
-struct Job {
+pub(crate) struct Job {
     exchange: Exchange<u64>,
     share: usize,
     url: Arc<str>,
@@ -145,7 +144,6 @@ impl Waiting {
             numbers: HashMap::new(),
             next_number: 0,
             lanes: [lanes(), lanes()],
-            retries: BinaryHeap::new(),
             counts: [0; 2],
             clients: HashMap::new(),
             hosts: HashMap::new(),
@@ -283,76 +281,6 @@ impl Fetcher {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) async fn run(self: Arc<Self>) {
-        loop {
-            let now = Instant::now();
-            {
-                let mut waiting = self.lock();
-                while let Some(Reverse((due, number))) = waiting.retries.peek().copied() {
-                    if due > now {
-                        break;
-                    }
-                    waiting.retries.pop();
-                    if let Some(url) = waiting.numbers.get(&number).cloned() {
-                        waiting.push(&url, now);
-                    }
-                }
-                for lanes in &mut waiting.lanes {
-                    lanes.tick(now);
-                }
-            }
-            let mut cut = Arc::default();
-            while let Some(job) = self.next_job(&cut) {
-                let (fetcher, cut) = (Arc::clone(&self), std::mem::take(&mut cut));
-                tokio::spawn(async move {
-                    let mut next = Some(job);
-                    while let Some(job) = next {
-                        fetcher.fetch_one(job, &cut).await;
-                        next = fetcher.next_job(&cut);
-                        // The next wake-up may be earlier now.
-                        fetcher.wake.notify_one();
-                    }
-                });
-            }
-            let wake = self.wake.notified();
-            let due = {
-                let waiting = self.lock();
-                let retry = waiting.retries.peek().map(|Reverse((due, _))| *due);
-                waiting.lanes.iter().filter_map(Lanes::due).chain(retry).min()
-            };
-            match due {
-                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
-                None => wake.await,
-            }
-        }
-    }
-
-    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.engine.is_stopping() {
-            return None;
-        }
-        let now = Instant::now();
-        let mut waiting = self.lock();
-        let Waiting { lanes, numbers, topics, .. } = &mut *waiting;
-        for (share, lanes) in lanes.iter_mut().enumerate().rev() {
-            while let Some(exchange) = lanes.next(now, Some(cut)) {
-                let url = numbers.get(&exchange.item);
-                if let Some(url) = url
-                    && let Some(spoken) = topics.get(url)
-                {
-                    return Some(Job {
-                        exchange,
-                        share,
-                        url: Arc::clone(url),
-                        spoken: spoken.last,
-                    });
-                }
-                lanes.finish(&exchange, ExchangeEnd::Silent, now);
-            }
-        }
-        None
-    }
-
     async fn fetch_one(&self, job: Job, cut: &CancelSignal) {
         let fetched = self.fetch(&job.url, cut, &job.exchange).await;
         let now = Instant::now();
@@ -391,7 +319,7 @@ impl Fetcher {
                     );
                     let pause = self.engine.options.retries.base
                         * 4_u32.saturating_pow(attempts.min(ATTEMPTS) - 1);
-                    waiting.retries.push(Reverse((now + pause, spoken.number)));
+                    lanes.retry_at(now + pause, spoken.number);
                     is_last
                 }
             };
@@ -586,6 +514,62 @@ impl Fetcher {
         })
         .await
         .clone()
+    }
+}
+
+impl Worker for Fetcher {
+    type Job = Job;
+
+    fn wake(&self) -> &Notify {
+        &self.wake
+    }
+
+    fn prepare(self: &Arc<Self>, now: Instant) -> bool {
+        let mut waiting = self.lock();
+        for share in 0..waiting.lanes.len() {
+            while let Some(number) = waiting.lanes[share].retry(now) {
+                if let Some(url) = waiting.numbers.get(&number).cloned() {
+                    waiting.push(&url, now);
+                }
+            }
+            waiting.lanes[share].tick(now);
+        }
+        true
+    }
+
+    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
+        if self.engine.is_stopping() {
+            return None;
+        }
+        let (now, mut waiting) = (Instant::now(), self.lock());
+        let Waiting { lanes, numbers, topics, .. } = &mut *waiting;
+        for (share, lanes) in lanes.iter_mut().enumerate().rev() {
+            while let Some(exchange) = lanes.next(now, Some(cut)) {
+                let url = numbers.get(&exchange.item);
+                if let Some((url, spoken)) = url.and_then(|url| Some((url, topics.get(url)?))) {
+                    return Some(Job {
+                        exchange,
+                        share,
+                        url: Arc::clone(url),
+                        spoken: spoken.last,
+                    });
+                }
+                lanes.finish(&exchange, ExchangeEnd::Silent, now);
+            }
+        }
+        None
+    }
+
+    async fn work(&self, job: Job, cut: &Arc<CancelSignal>) -> Option<Job> {
+        self.fetch_one(job, cut).await;
+        let next = self.next_job(cut);
+        // The next wake-up may be earlier now.
+        self.wake.notify_one();
+        next
+    }
+
+    fn due(&self, _: Instant) -> Option<Instant> {
+        self.lock().lanes.iter().filter_map(Lanes::due).min()
     }
 }
 

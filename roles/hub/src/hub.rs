@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::deliver::Engine;
 use crate::deliver::payloads::{PayloadCache, Payloads};
+use crate::deliver::worker;
 use crate::error::HubError;
 use crate::events::Events;
 use crate::fetch::Fetcher;
@@ -346,8 +347,8 @@ fn run(
         Ok(inner) => Arc::new(inner),
         Err(error) => return drop(started.send(Err(error))),
     };
-    runtime.spawn(Arc::clone(&inner.verifier).run());
-    runtime.spawn(Arc::clone(&inner.fetcher).run());
+    runtime.spawn(worker::run(Arc::clone(&inner.verifier)));
+    runtime.spawn(worker::run(Arc::clone(&inner.fetcher)));
     runtime.spawn(leases::sweep(Arc::clone(&inner.engine)));
     runtime.spawn(retention::sweep(Arc::clone(&inner.engine), Arc::clone(&inner.full)));
     let sender = inner.sender.clone();

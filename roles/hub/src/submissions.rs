@@ -3,7 +3,7 @@
 
 use crate::failing::FailingHub;
 use crate::hub::Hub;
-use abreast_core::LogError;
+use abreast_core::{LogError, TopicId};
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
 use std::collections::{HashMap, HashSet};
 
@@ -51,7 +51,7 @@ pub fn keep_submissions(
             }
             store.put_target(NewTarget {
                 cursor: Some(target.cursor),
-                ..new(&target, kind.target())
+                ..new(target.topic, kind.target(), &target.address)
             })?;
         }
         tracing::info!(hub = target.address, "what is no longer configured is no longer notified");
@@ -59,11 +59,11 @@ pub fn keep_submissions(
     })
 }
 
-fn new(target: &Target, kind: TargetKind) -> NewTarget {
+fn new(topic: TopicId, kind: TargetKind, address: &str) -> NewTarget {
     NewTarget {
-        topic: target.topic,
+        topic,
         kind,
-        address: target.address.clone(),
+        address: address.to_owned(),
         secret: None,
         lease_until: None,
         cursor: None,
@@ -102,14 +102,7 @@ impl Hub {
         let kind = kind.target();
         let target = match self.store().find_target(topic, address, kind)? {
             Some(target) => target,
-            None => self.store().put_target(NewTarget {
-                topic,
-                kind,
-                address: address.to_owned(),
-                secret: None,
-                lease_until: None,
-                cursor: None,
-            })?,
+            None => self.store().put_target(new(topic, kind, address))?,
         };
         let id = target.id;
         engine.put(target);
@@ -141,9 +134,7 @@ impl Hub {
                 self.inner().engine.end_when_done(target.id);
                 return Ok(());
             }
-            self.store().end_target(target.id, Ending::NotConfigured)?;
-            self.inner().engine.forget(target.id);
-            Ok(())
+            self.end_submission(target.id)
         })
     }
 
@@ -158,10 +149,14 @@ impl Hub {
             if target.kind != TargetKind::Node || nodes.get(&url) == Some(&target.address) {
                 return Ok(());
             }
-            self.store().end_target(target.id, Ending::NotConfigured)?;
-            self.inner().engine.forget(target.id);
-            Ok(())
+            self.end_submission(target.id)
         })
+    }
+
+    fn end_submission(&self, id: TargetId) -> Result<(), LogError> {
+        self.store().end_target(id, Ending::NotConfigured)?;
+        self.inner().engine.forget(id);
+        Ok(())
     }
 
     /// Other hubs, and nodes, that do not accept notifications at present. Reads memory only.

@@ -9,6 +9,7 @@ use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
 use crate::deliver::pace::Pace;
 use crate::deliver::payloads::later;
 use crate::deliver::table::host_of;
+use crate::deliver::worker::Worker;
 use crate::options::LaneOptions;
 use crate::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
@@ -18,8 +19,7 @@ use abreast_store::hub::{
 };
 use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
 use abreast_webtypes::Timestamp;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,6 @@ struct State {
     pending: HashMap<VerificationId, Pending>,
     /// By a hash of callback and topic.
     chains: HashMap<u64, VerificationChain>,
-    retries: BinaryHeap<Reverse<(Instant, VerificationId)>>,
     /// Unconfirmed requests, by the same hash.
     refused: Rates<u64>,
     hasher: RandomState,
@@ -75,7 +74,7 @@ enum Outcome {
     Silent(String),
 }
 
-struct Job {
+pub(crate) struct Job {
     exchange: Exchange<VerificationId>,
     key: u64,
 }
@@ -96,7 +95,6 @@ impl Verifier {
             lanes: Lanes::new(lanes),
             pending: HashMap::new(),
             chains: HashMap::new(),
-            retries: BinaryHeap::new(),
             refused: Rates::new(options.refused_burst, 1.0 / 60.0),
             hasher: RandomState::new(),
         };
@@ -138,61 +136,6 @@ impl Verifier {
     /// Number of requests that are not settled.
     pub(crate) fn len(&self) -> usize {
         self.lock().pending.len()
-    }
-
-    pub(crate) async fn run(self: Arc<Self>) {
-        loop {
-            let now = Instant::now();
-            {
-                let mut state = self.lock();
-                while let Some(Reverse((due, id))) = state.retries.peek().copied() {
-                    if due > now {
-                        break;
-                    }
-                    state.retries.pop();
-                    state.ask(id, true, now);
-                }
-                state.lanes.tick(now);
-            }
-            let mut cut = Arc::default();
-            while let Some(job) = self.next_job(&cut) {
-                let (verifier, cut) = (Arc::clone(&self), std::mem::take(&mut cut));
-                tokio::spawn(async move {
-                    let mut next = Some(job);
-                    while let Some(job) = next {
-                        verifier.verify(job, &cut).await;
-                        next = verifier.next_job(&cut);
-                        // The next wake-up may be earlier now.
-                        verifier.wake.notify_one();
-                    }
-                });
-            }
-            let wake = self.wake.notified();
-            let due = {
-                let state = self.lock();
-                let retry = state.retries.peek().map(|Reverse((due, _))| *due);
-                [retry, state.lanes.due()].into_iter().flatten().min()
-            };
-            match due {
-                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
-                None => wake.await,
-            }
-        }
-    }
-
-    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.engine.is_stopping() {
-            return None;
-        }
-        let now = Instant::now();
-        let mut state = self.lock();
-        loop {
-            let exchange = state.lanes.next(now, Some(cut))?;
-            if let Some(pending) = state.pending.get(&exchange.item) {
-                return Some(Job { exchange, key: pending.key });
-            }
-            state.lanes.finish(&exchange, ExchangeEnd::Silent, now);
-        }
     }
 
     /// Reads a request, asks its callback and records the result.
@@ -449,12 +392,55 @@ impl Verifier {
         if let Some(chain) = state.chains.get_mut(&key) {
             chain.waits = true;
         }
-        state.retries.push(Reverse((Instant::now() + pause, id)));
+        state.lanes.retry_at(Instant::now() + pause, id);
         drop(state);
         let next_at = later(self.engine.now(), pause);
         self.engine.store.retry_verification_then(id, attempts, next_at, Box::new(|_| ()));
         self.wake.notify_one();
         true
+    }
+}
+
+impl Worker for Verifier {
+    type Job = Job;
+
+    fn wake(&self) -> &Notify {
+        &self.wake
+    }
+
+    fn prepare(self: &Arc<Self>, now: Instant) -> bool {
+        let mut state = self.lock();
+        while let Some(id) = state.lanes.retry(now) {
+            state.ask(id, true, now);
+        }
+        state.lanes.tick(now);
+        true
+    }
+
+    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
+        if self.engine.is_stopping() {
+            return None;
+        }
+        let (now, mut state) = (Instant::now(), self.lock());
+        loop {
+            let exchange = state.lanes.next(now, Some(cut))?;
+            if let Some(pending) = state.pending.get(&exchange.item) {
+                return Some(Job { exchange, key: pending.key });
+            }
+            state.lanes.finish(&exchange, ExchangeEnd::Silent, now);
+        }
+    }
+
+    async fn work(&self, job: Job, cut: &Arc<CancelSignal>) -> Option<Job> {
+        self.verify(job, cut).await;
+        let next = self.next_job(cut);
+        // The next wake-up may be earlier now.
+        self.wake.notify_one();
+        next
+    }
+
+    fn due(&self, _: Instant) -> Option<Instant> {
+        self.lock().lanes.due()
     }
 }
 

@@ -8,7 +8,7 @@ use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
 use abreast_source::publish::SourceUrls;
 use abreast_source::{IngestOptions, ScanOptions, scan};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use std::error::Error;
 use std::process::Command;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("name a folder")?;
     let folder = Folder::open(&path)?;
-    let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);
     let set = log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() })?.id;
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
     let options = ScanOptions { ingest, ..ScanOptions::default() };

@@ -4,7 +4,7 @@
 use abreast_core::{ChangeLog, NewSet, Position, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::{IngestOptions, ScanOptions, scan};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let temporary = tempfile::tempdir()?;
     let path = temporary.path();
-    let log = MemoryLog::new(Arc::new(SystemClock));
+    let log = SqliteLog::temporary(Arc::new(SystemClock))?;
     let set = log.open_set(&NewSet { slug: "papers".into(), ..NewSet::default() })?.id;
     // Files are taken as complete at once, not when they stayed the same for a while.
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };

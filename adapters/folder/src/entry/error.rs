@@ -1,7 +1,6 @@
 //! Errors of operations in a folder, by the action that a caller can take.
 
 use rustix::io::Errno;
-use std::fmt;
 use std::io;
 
 /// The kind of failure, which decides about the caller's next step.
@@ -34,12 +33,26 @@ pub enum ErrorKind {
     Other,
 }
 
+impl ErrorKind {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Symlink => ": a symbolic link is in the way, and links are not followed",
+            Self::NotFolder => ": not a folder",
+            Self::NotFile => ": not a regular file",
+            Self::Name => ": not a name for one file",
+            _ => "",
+        }
+    }
+}
+
 /// A failure, with the task, the file name and the operating system's error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {task} `{name}`{}", kind.reason())]
 pub struct Error {
     kind: ErrorKind,
     task: &'static str,
     name: String,
+    #[source]
     cause: Option<Errno>,
 }
 
@@ -80,25 +93,6 @@ impl Error {
     /// The file name of the failure, escaped for printing.
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} `{}`", self.task, self.name)?;
-        f.write_str(match self.kind {
-            ErrorKind::Symlink => ": a symbolic link is in the way, and links are not followed",
-            ErrorKind::NotFolder => ": not a folder",
-            ErrorKind::NotFile => ": not a regular file",
-            ErrorKind::Name => ": not a name for one file",
-            _ => "",
-        })
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|errno| errno as _)
     }
 }
 

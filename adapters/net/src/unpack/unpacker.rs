@@ -2,7 +2,6 @@
 
 use abreast_webtypes::BYTES_BEHIND_GZIP;
 use flate2::write::GzDecoder;
-use std::fmt;
 use std::io::{self, Write as _};
 
 /// Unpacked bytes from which the ratio is checked.
@@ -27,35 +26,24 @@ pub struct Unpacker {
 }
 
 /// Why a file cannot be unpacked.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// The file is not gzip, or is damaged.
+    #[error("the gzip data is damaged ({0})")]
     Broken(io::Error),
     /// There are other bytes after the last member.
+    #[error("{BYTES_BEHIND_GZIP}")]
     Followed,
     /// The file is truncated, or its last member is damaged.
+    #[error("the gzip data ends in the middle: it is truncated, or its last part is damaged")]
     Truncated,
     /// The ratio of unpacked to packed bytes is suspiciously large.
+    #[error("it unpacks to more than {MAX_RATIO} times its size")]
     Ratio,
     /// The unpacked bytes exceed the given limit.
+    #[error("it unpacks to more than {0} bytes")]
     Length(u64),
 }
-
-impl fmt::Display for UnpackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Broken(cause) => write!(f, "the gzip data is damaged ({cause})"),
-            Self::Followed => f.write_str(BYTES_BEHIND_GZIP),
-            Self::Truncated => f.write_str(
-                "the gzip data ends in the middle: it is truncated, or its last part is damaged",
-            ),
-            Self::Ratio => write!(f, "it unpacks to more than {MAX_RATIO} times its size"),
-            Self::Length(most) => write!(f, "it unpacks to more than {most} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for UnpackError {}
 
 impl Unpacker {
     /// The first two bytes of every gzip file.

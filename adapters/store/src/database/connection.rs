@@ -27,7 +27,6 @@ pub(crate) enum Durability {
     PowerLoss,
     /// The end of the process; after loss of power the last commits may be missing, each as a
     /// whole.
-    #[allow(dead_code, reason = "for state that can be made again")]
     ProcessEnd,
 }
 

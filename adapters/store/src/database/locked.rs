@@ -49,7 +49,16 @@ impl DatabaseLock {
     /// Opens the database for writing; creates the file if it does not exist, and migrates it to
     /// the newest schema.
     pub(crate) fn open(&self, steps: &[&str]) -> Result<Connection, LogError> {
-        let mut connection = open_connection(&self.path, Durability::PowerLoss)?;
+        self.open_until(Durability::PowerLoss, steps)
+    }
+
+    /// As [`DatabaseLock::open`], for commits that must survive these failures.
+    pub(crate) fn open_until(
+        &self,
+        durability: Durability,
+        steps: &[&str],
+    ) -> Result<Connection, LogError> {
+        let mut connection = open_connection(&self.path, durability)?;
         migrate(&mut connection, &self.path, steps)?;
         Ok(connection)
     }

@@ -4,6 +4,7 @@
 pub(crate) mod connection;
 pub(crate) mod locked;
 pub(crate) mod migration;
+pub(crate) mod open;
 pub(crate) mod presence;
 pub(crate) mod queue;
 pub(crate) mod read_only;

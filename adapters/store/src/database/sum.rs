@@ -1,7 +1,6 @@
 //! A checksum (CRC-32) of each row, compared whenever the row is read.
 
 use rusqlite::types::ValueRef;
-use std::fmt;
 
 /// A checksum while it is computed.
 #[derive(Default)]
@@ -48,13 +47,6 @@ pub(crate) fn damaged(column: usize) -> rusqlite::Error {
 }
 
 /// Error for a row that differs from its checksum.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("a row of the store is not as it was written")]
 struct Damaged;
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a row of the store is not as it was written")
-    }
-}
-
-impl std::error::Error for Damaged {}

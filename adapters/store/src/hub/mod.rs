@@ -8,7 +8,6 @@
 
 mod done;
 pub(crate) mod limits;
-pub(crate) mod memory_topics;
 mod recorder;
 pub(crate) mod store;
 pub(crate) mod target;

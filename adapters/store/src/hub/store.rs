@@ -9,10 +9,7 @@ use super::{
     verifications,
 };
 use crate::database::locked::DatabaseLock;
-use crate::database::presence::Presence;
-use crate::database::queue::Queue;
-use crate::database::readers::Readers;
-use crate::database::writer::Writer;
+use crate::database::open::OpenDatabase;
 use crate::hub::Done;
 use abreast_core::{
     Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone,
@@ -22,9 +19,7 @@ use abreast_webtypes::Timestamp;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/hub_0001.sql")];
 
@@ -56,12 +51,6 @@ pub struct Sizes {
     pub dead_letters: u64,
 }
 
-/// The writer's thread, and the lock that prevents other processes from opening the store.
-struct Running {
-    thread: JoinHandle<()>,
-    _lock: DatabaseLock,
-}
-
 /// A hub's topics, targets and verifications in one SQLite file.
 ///
 /// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its
@@ -76,11 +65,8 @@ struct Running {
 /// again with the last offset.
 pub struct HubStore {
     path: PathBuf,
-    queue: Arc<Queue<Job>>,
+    database: OpenDatabase<Job>,
     heads: Arc<TopicHeads>,
-    readers: Readers,
-    presence: Presence,
-    running: Mutex<Option<Running>>,
 }
 
 impl fmt::Debug for HubStore {
@@ -107,28 +93,10 @@ impl HubStore {
         let lock = DatabaseLock::take(path)?;
         create_private(path)?;
         let connection = lock.open(MIGRATIONS)?;
-        let presence = Presence::of(path)?;
         let heads = Arc::new(TopicHeads::default());
         let recorder = HubRecorder::new(clock, Arc::clone(&heads));
-        let writer = Writer::new(connection, path.to_owned(), recorder)?;
-        let queue = Arc::new(Queue::default());
-        let for_writer = Arc::clone(&queue);
-        let thread = std::thread::Builder::new()
-            .name("hub store".into())
-            .spawn(move || writer.run(&for_writer))
-            .map_err(|cause| {
-                LogError::new(ErrorKind::Io, "cannot start the hub's writing thread")
-                    .with_cause(cause)
-            })?;
-        let running = Mutex::new(Some(Running { thread, _lock: lock }));
-        Ok(Self {
-            path: path.to_owned(),
-            queue,
-            heads,
-            readers: Readers::new(path.to_owned()),
-            presence,
-            running,
-        })
+        let database = OpenDatabase::start(path, lock, connection, recorder)?;
+        Ok(Self { path: path.to_owned(), database, heads })
     }
 
     /// Checks that later changes will still be on the disk after this process ends.
@@ -136,21 +104,13 @@ impl HubStore {
     /// # Errors
     /// When the store was removed or replaced while it is open.
     pub fn check_available(&self) -> Result<(), LogError> {
-        self.presence.check()
+        self.database.presence.check()
     }
 
     /// Records the waiting requests, then ends the writer. Later changes are refused, reads
     /// continue.
     pub fn close(&self) {
-        self.readers.close_idle(); // before the writer ends: see there
-        self.queue.close();
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { thread, _lock }) = running
-            && thread.thread().id() != std::thread::current().id() // dropped by a callback
-            && thread.join().is_err()
-        {
-            tracing::error!("the hub's writing thread panicked");
-        }
+        self.database.close();
     }
 
     fn ask<T: Send + 'static>(
@@ -159,7 +119,7 @@ impl HubStore {
         work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) {
-        self.queue.push(Job::new(bytes, work, done));
+        self.database.queue.push(Job::new(bytes, work, done));
     }
 
     fn call<T: Send + 'static>(
@@ -167,11 +127,8 @@ impl HubStore {
         bytes: usize,
         work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
     ) -> Result<T, LogError> {
-        let (sender, receiver) = sync_channel(1);
-        self.ask(bytes, work, Box::new(move |result| drop(sender.send(result))));
-        receiver.recv().unwrap_or_else(|_| {
-            Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
-        })
+        self.database
+            .call(|sender| Job::new(bytes, work, Box::new(move |result| drop(sender.send(result)))))
     }
 
     /// The topic with this URL, if the store has one; does not create a topic.
@@ -179,7 +136,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
-        self.readers.with("cannot find a topic", |connection| topics::find(connection, url))
+        self.database
+            .readers
+            .with("cannot find a topic", |connection| topics::find(connection, url))
     }
 
     /// The topic with this number.
@@ -187,7 +146,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn topic(&self, id: TopicId) -> Result<Option<Topic>, LogError> {
-        self.readers.with("cannot read a topic", |connection| topics::one(connection, id))
+        self.database.readers.with("cannot read a topic", |connection| topics::one(connection, id))
     }
 
     /// Topics with larger numbers than `after`, in order, at most `limit`. Pass 0 for the first
@@ -196,20 +155,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
-        self.readers
+        self.database
+            .readers
             .with("cannot read the topics", |connection| topics::page(connection, after, limit))
-    }
-
-    /// Removes a topic and its notifications. `false` if it has targets, or does not exist.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn remove_topic(&self, id: TopicId) -> Result<bool, LogError> {
-        loop {
-            if let Some(gone) = self.call(ROW_BYTES, move |run| topics::remove(run, id))? {
-                return Ok(gone);
-            }
-        }
     }
 
     /// The last notification that was accepted before an instant, 0 if all are newer. Trimming up
@@ -218,7 +166,8 @@ impl HubStore {
     /// # Errors
     /// When the topic does not exist or the store fails.
     pub fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
-        self.readers
+        self.database
+            .readers
             .with("cannot read a topic", |connection| topics::before(connection, topic, time))?
             .ok_or_else(|| no_topic(topic))
     }
@@ -286,7 +235,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn target(&self, id: TargetId) -> Result<Option<Target>, LogError> {
-        self.readers.with("cannot read a target", |connection| targets::one(connection, id))
+        self.database
+            .readers
+            .with("cannot read a target", |connection| targets::one(connection, id))
     }
 
     /// The target with this topic, address and kind.
@@ -299,7 +250,7 @@ impl HubStore {
         address: &str,
         kind: TargetKind,
     ) -> Result<Option<Target>, LogError> {
-        self.readers.with("cannot find a target", |connection| {
+        self.database.readers.with("cannot find a target", |connection| {
             targets::find(connection, topic, address, kind)
         })
     }
@@ -315,7 +266,7 @@ impl HubStore {
         after: TargetId,
         limit: usize,
     ) -> Result<Vec<Target>, LogError> {
-        self.readers.with("cannot read the targets", |connection| {
+        self.database.readers.with("cannot read the targets", |connection| {
             targets::page_of(connection, topic, after, limit)
         })
     }
@@ -326,7 +277,8 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn all_targets(&self, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
-        self.readers
+        self.database
+            .readers
             .with("cannot read the targets", |connection| targets::page(connection, after, limit))
     }
 
@@ -335,27 +287,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn leases_over(&self, now: Timestamp, limit: usize) -> Result<Vec<TargetId>, LogError> {
-        self.readers.with("cannot read the leases", |connection| {
+        self.database.readers.with("cannot read the leases", |connection| {
             targets::leases_over(connection, now, limit)
         })
-    }
-
-    /// Number of targets, for one topic or for all.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn count_targets(&self, topic: Option<TopicId>) -> Result<u64, LogError> {
-        self.readers
-            .with("cannot count the targets", |connection| targets::count(connection, topic))
-    }
-
-    /// The topic's target with the smallest cursor, and this cursor.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn slowest_target(&self, topic: TopicId) -> Result<Option<(TargetId, Offset)>, LogError> {
-        self.readers
-            .with("cannot read the targets", |connection| targets::slowest(connection, topic))
     }
 
     /// The last eight failures of a target and its last success, the newest first.
@@ -363,7 +297,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn attempts(&self, id: TargetId) -> Result<Vec<Attempt>, LogError> {
-        self.readers.with("cannot read attempts", |connection| targets::attempts(connection, id))
+        self.database
+            .readers
+            .with("cannot read attempts", |connection| targets::attempts(connection, id))
     }
 
     /// Dead letters of a target whose first offset is larger than `after`, in order, at most
@@ -377,7 +313,7 @@ impl HubStore {
         after: Offset,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, LogError> {
-        self.readers.with("cannot read dead letters", |connection| {
+        self.database.readers.with("cannot read dead letters", |connection| {
             targets::dead(connection, id, after, limit)
         })
     }
@@ -388,7 +324,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn ended_targets(&self, before: i64, limit: usize) -> Result<Vec<EndedTarget>, LogError> {
-        self.readers.with("cannot read ended targets", |connection| {
+        self.database.readers.with("cannot read ended targets", |connection| {
             targets::ended(connection, before, limit)
         })
     }
@@ -399,26 +335,13 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
 
-    /// Verifications that are due at `now`, the earliest first.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn verifications_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Verification>, LogError> {
-        self.readers.with("cannot read the verifications", |connection| {
-            verifications::due(connection, now, limit)
-        })
-    }
-
     /// A verification that is not settled.
     ///
     /// # Errors
     /// When the store fails.
     pub fn verification(&self, id: VerificationId) -> Result<Option<Verification>, LogError> {
-        self.readers
+        self.database
+            .readers
             .with("cannot read a verification", |connection| verifications::one(connection, id))
     }
 
@@ -432,7 +355,7 @@ impl HubStore {
         after: VerificationId,
         limit: usize,
     ) -> Result<Vec<Verification>, LogError> {
-        self.readers.with("cannot read the verifications", |connection| {
+        self.database.readers.with("cannot read the verifications", |connection| {
             verifications::page(connection, after, limit)
         })
     }
@@ -483,7 +406,7 @@ impl HubStore {
     pub fn sizes(&self) -> Result<Sizes, LogError> {
         let log = std::fs::metadata(crate::database::connection::beside(&self.path, "-wal"))
             .map_or(0, |found| found.len());
-        self.readers.with("cannot read the store's sizes", |connection| {
+        self.database.readers.with("cannot read the store's sizes", |connection| {
             let pragma =
                 |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             let count = |sql: &str| {
@@ -497,7 +420,7 @@ impl HubStore {
                 body_bytes: count("SELECT ifnull(sum(bytes), 0) FROM topics")? as u64,
                 topics: count("SELECT count(*) FROM topics")? as u64,
                 notifications: count("SELECT ifnull(sum(head - trimmed), 0) FROM topics")? as u64,
-                targets: targets::count(connection, None)?,
+                targets: targets::count(connection)?,
                 verifications: verifications::count(connection)? as u64,
                 dead_letters: count("SELECT count(*) FROM dead")? as u64,
             })
@@ -534,7 +457,7 @@ impl TopicLog for HubStore {
         limit: usize,
     ) -> Result<Vec<Notification>, LogError> {
         self.head(topic)?;
-        self.readers.with("cannot read notifications", |connection| {
+        self.database.readers.with("cannot read notifications", |connection| {
             topics::read(connection, topic, after, limit)
         })
     }
@@ -544,12 +467,6 @@ impl TopicLog for HubStore {
     fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
         while self.call(ROW_BYTES, move |run| topics::trim(run, topic, up_to))? {}
         Ok(())
-    }
-}
-
-impl Drop for HubStore {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

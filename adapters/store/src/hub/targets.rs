@@ -564,30 +564,7 @@ pub(crate) fn leases_over(
         .collect()
 }
 
-pub(crate) fn count(connection: &Connection, topic: Option<TopicId>) -> rusqlite::Result<u64> {
-    let count: i64 = match topic {
-        Some(topic) => connection
-            .prepare_cached("SELECT count(*) FROM targets WHERE topic_id = ?1")?
-            .query_row([topic.0], |row| row.get(0))?,
-        None => connection
-            .prepare_cached("SELECT count(*) FROM progress")?
-            .query_row([], |row| row.get(0))?,
-    };
-    Ok(count as u64)
-}
-
-/// The topic's target with the smallest cursor.
-pub(crate) fn slowest(
-    connection: &Connection,
-    topic: TopicId,
-) -> rusqlite::Result<Option<(TargetId, Offset)>> {
-    connection
-        .prepare_cached(
-            "SELECT id, cursor FROM targets JOIN progress ON target_id = id WHERE topic_id = ?1 \
-             ORDER BY cursor, id LIMIT 1",
-        )?
-        .query_row([topic.0], |row| {
-            Ok((TargetId(row.get(0)?), Offset(row.get::<_, i64>(1)? as u64)))
-        })
-        .optional()
+pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare_cached("SELECT count(*) FROM progress")?;
+    statement.query_row([], |row| row.get::<_, i64>(0)).map(|count| count as u64)
 }

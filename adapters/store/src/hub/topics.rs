@@ -327,25 +327,3 @@ pub(crate) fn before(
     }
     Ok(Some(Offset(low)))
 }
-
-/// Removes a topic without targets. Each call drops a part of its notifications. Returns `None`
-/// while notifications remain, then whether the topic was removed.
-pub(crate) fn remove(run: &mut HubTransaction<'_>, topic: TopicId) -> Answer<Option<bool>> {
-    let followed: bool = run
-        .connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM targets WHERE topic_id = ?1)")?
-        .query_row([topic.0], |row| row.get(0))?;
-    let Some(state) = run.known.topics.get_mut(&topic) else { return Ok(Ok(Some(false))) };
-    if followed {
-        return Ok(Ok(Some(false)));
-    }
-    run.known.touched.insert(topic);
-    if state.head - state.trimmed > TRIM_MAX {
-        drop_some(run.connection, topic, state, state.head)?;
-        return Ok(Ok(None));
-    }
-    drop_some(run.connection, topic, state, state.head)?;
-    run.known.topics.remove(&topic);
-    run.connection.prepare_cached("DELETE FROM topics WHERE id = ?1")?.execute([topic.0])?;
-    Ok(Ok(Some(true)))
-}

@@ -106,17 +106,6 @@ pub(crate) fn one(
         .optional()
 }
 
-pub(crate) fn due(
-    connection: &Connection,
-    now: Timestamp,
-    limit: usize,
-) -> rusqlite::Result<Vec<Verification>> {
-    let mut statement = connection.prepare_cached(&format!(
-        "{VERIFICATION} WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2"
-    ))?;
-    statement.query_map(params![now.as_micros(), limit as i64], read_verification)?.collect()
-}
-
 pub(crate) fn page(
     connection: &Connection,
     after: VerificationId,

@@ -5,26 +5,26 @@
 
 use crate::log::descriptions;
 use crate::log::limits::damaged_row;
-use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRows, Tables};
+use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRows};
 use crate::log::set_state::SetState;
 use crate::log::shards::LastChange;
+use crate::log::sqlite::tables::SqliteTables;
 use crate::log::versions;
 use abreast_core::batch::{self, Decided, Entry, Held, Now, Row, Step, Write};
 use abreast_core::{Action, Appended, Change, Imported, LogError, Position, Resource, ShardId};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
-use std::ops::Deref;
 
 /// Changes that are decided and written together: few enough to stay in the processor's cache.
 const PART: usize = 250;
 
 /// Records a batch. A refused batch changes nothing.
-pub(crate) fn append<T: Tables>(
+pub(crate) fn append(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     changes: &[Change],
     now: Timestamp,
-) -> Result<Result<Appended, LogError>, T::Error> {
+) -> rusqlite::Result<Result<Appended, LogError>> {
     if let Some(key) = undecidable(tables, changes)? {
         return Ok(Err(damaged_row(key)));
     }
@@ -55,11 +55,11 @@ pub(crate) fn append<T: Tables>(
 }
 
 /// Adds resources to the base of a new set.
-pub(crate) fn import<T: Tables>(
+pub(crate) fn import(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     resources: &[Imported],
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     for resources in resources.chunks(PART) {
         let stored = tables
             .rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
@@ -78,19 +78,16 @@ fn keys<'k>(set_state: &SetState, keys: impl Iterator<Item = &'k str>) -> Vec<&'
     keys
 }
 
-fn resource<'s, R: Deref<Target = Resource>>(
-    stored: &'s StoredRows<'_, R>,
-    key: &str,
-) -> Option<&'s Resource> {
+fn resource<'s>(stored: &'s StoredRows<'_>, key: &str) -> Option<&'s Resource> {
     stored.get(key).map(|row| &*row.resource)
 }
 
 /// The first key with a damaged row that cannot be replaced, because the next change of this key
 /// copies the row's properties.
-fn undecidable<'c, T: Tables>(
-    tables: &mut T,
+fn undecidable<'c>(
+    tables: &mut SqliteTables<'_>,
     changes: &'c [Change],
-) -> Result<Option<&'c str>, T::Error> {
+) -> rusqlite::Result<Option<&'c str>> {
     let keeps_state =
         |change: &Change| matches!(change.action, Action::Deprecate { state: None, .. });
     let mut keys: Vec<&str> = changes
@@ -112,12 +109,12 @@ fn undecidable<'c, T: Tables>(
 }
 
 /// Writes the decided changes, with pages, shards, versions and rows.
-fn write<T: Tables>(
+fn write(
     set_state: &mut SetState,
-    tables: &mut T,
-    stored: &StoredRows<'_, T::Row>,
+    tables: &mut SqliteTables<'_>,
+    stored: &StoredRows<'_>,
     decided: &Decided<'_>,
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     let encoded: Vec<Option<Encoded<'_>>> = decided.steps.iter().map(encode).collect();
     record(set_state, tables, decided, &encoded)?;
     // Versions follow the log: each step may refer to a change that is recorded now.
@@ -137,12 +134,12 @@ fn encode<'b>(step: &Step<'b>) -> Option<Encoded<'b>> {
 }
 
 /// Adds the changes to the log, and closes the pages that they fill.
-fn record<T: Tables>(
+fn record(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     let (mut changes, mut closed) = (Vec::with_capacity(decided.recorded as usize), Vec::new());
     for (step, encoded) in decided.steps.iter().zip(encoded) {
         let Step::Record(entry) = *step else { continue };
@@ -180,13 +177,13 @@ fn former_types<'b>(entry: &Entry<'b>) -> Option<&'b [String]> {
 
 /// Counts resources, and updates shards and versions for each step. Returns the shards that may
 /// have become too large.
-fn follow<T: Tables>(
+fn follow(
     set_state: &mut SetState,
-    tables: &mut T,
-    stored: &StoredRows<'_, T::Row>,
+    tables: &mut SqliteTables<'_>,
+    stored: &StoredRows<'_>,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> Result<Vec<ShardId>, T::Error> {
+) -> rusqlite::Result<Vec<ShardId>> {
     let mut sizes: Vec<u64> =
         decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
     let mut due = Vec::new();
@@ -240,11 +237,11 @@ fn follow<T: Tables>(
 }
 
 /// Writes the rows in the order of their keys, and the positions at which resources left the set.
-fn write_rows<T: Tables>(
-    tables: &mut T,
+fn write_rows(
+    tables: &mut SqliteTables<'_>,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     let new = |now: Now<'_>| now.step.and_then(|step| encoded.get(step)).and_then(Option::as_ref);
     let (mut rows, mut left, mut returned) =
         (Vec::with_capacity(decided.rows.len()), Vec::new(), Vec::new());
@@ -278,11 +275,11 @@ fn write_rows<T: Tables>(
 }
 
 /// Splits shards until every shard has at most the allowed number of bytes.
-fn split<T: Tables>(
+fn split(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     mut due: Vec<ShardId>,
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     while let Some(id) = due.pop() {
         let Some(place) = set_state.shards.full(id) else { continue };
         let end = set_state.shards.end_of(place).map(str::to_owned);

@@ -1,12 +1,10 @@
-//! The change log of a Source: what all stores decide in the same way, and the logs on SQLite and in
-//! memory.
+//! The change log of a Source: decisions about batches and versions, and the log on SQLite.
 
 pub(crate) mod apply;
 pub(crate) mod commit_signal;
 pub(crate) mod descriptions;
 pub(crate) mod limits;
 pub(crate) mod links;
-pub(crate) mod memory;
 pub(crate) mod set_rows;
 pub(crate) mod set_state;
 pub(crate) mod shards;

@@ -1,9 +1,10 @@
-//! Rules shared by all stores: which versions are recorded, which are dropped, and which contents
+//! Rules for versions: which versions are recorded, which are dropped, and which contents
 //! are still needed.
 
-use crate::log::set_rows::{Encoded, Tables};
+use crate::log::set_rows::Encoded;
 use crate::log::set_state::SetState;
 use crate::log::shards::LastChange;
+use crate::log::sqlite::tables::SqliteTables;
 use crate::log::version_state::{Collector, Dropped, PastChange};
 use abreast_core::{Collected, Order, Position, Resource, Version, VersionPolicy};
 use abreast_webtypes::Timestamp;
@@ -71,13 +72,13 @@ pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
 }
 
 /// Records a resource after a change, if the set records versions; `None` for a deleted resource.
-pub(crate) fn record<T: Tables>(
+pub(crate) fn record(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     key: &str,
     touch: LastChange,
     new: Option<&Encoded>,
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     if !set_state.versions.keep {
         return Ok(());
     }
@@ -99,11 +100,11 @@ pub(crate) fn record<T: Tables>(
 
 /// Records the content that a change replaces, if its bytes are stored and it is from a time
 /// without recording of versions.
-pub(crate) fn record_former<T: Tables>(
+pub(crate) fn record_former(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     former: &Resource,
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     if !set_state.versions.keep || former.state.content.is_none() {
         return Ok(());
     }
@@ -118,13 +119,13 @@ pub(crate) fn record_former<T: Tables>(
 }
 
 /// Adds stored bytes, or their new address, to a version that was recorded without them.
-pub(crate) fn found_content<T: Tables>(
+pub(crate) fn found_content(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     key: &str,
     recorded_at: Position,
     new: &Encoded,
-) -> Result<(), T::Error> {
+) -> rusqlite::Result<()> {
     if !set_state.versions.keep {
         return Ok(());
     }
@@ -137,10 +138,10 @@ pub(crate) fn found_content<T: Tables>(
 }
 
 /// The stored time of a version, by the position of its change.
-fn stored_time<T: Tables>(
-    tables: &mut T,
+fn stored_time(
+    tables: &mut SqliteTables<'_>,
     recorded_at: Position,
-) -> Result<Option<Timestamp>, T::Error> {
+) -> rusqlite::Result<Option<Timestamp>> {
     if recorded_at == Position(0) { Ok(Some(BASE_TIME)) } else { tables.time_of(recorded_at) }
 }
 
@@ -160,7 +161,10 @@ pub(crate) fn let_go(set_state: &mut SetState, content: Dropped) {
 }
 
 /// Writes the counts of the batch to the table.
-pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Result<(), T::Error> {
+pub(crate) fn settle(
+    set_state: &mut SetState,
+    tables: &mut SqliteTables<'_>,
+) -> rusqlite::Result<()> {
     let kept_bytes = &mut set_state.versions.kept_bytes;
     for (id, counted) in std::mem::take(&mut set_state.references) {
         let grown = tables.count_references(id, counted)?;
@@ -173,13 +177,13 @@ pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Res
 ///
 /// Every bound is applied by one pass over the log: a change supersedes the earlier version of its
 /// resource.
-pub(crate) fn collect<T: Tables>(
+pub(crate) fn collect(
     set_state: &mut SetState,
-    tables: &mut T,
+    tables: &mut SqliteTables<'_>,
     policy: &VersionPolicy,
     now: Timestamp,
     limit: usize,
-) -> Result<Collected, T::Error> {
+) -> rusqlite::Result<Collected> {
     let mut step = Step { tables, left: limit, dropped: 0 };
     let mut complete = true;
     if let Some(count) = policy.count.map(|count| count.max(1)) {
@@ -219,19 +223,23 @@ pub(crate) fn collect<T: Tables>(
     Ok(Collected { dropped: step.dropped, complete, kept_bytes: set_state.versions.kept_bytes })
 }
 
-struct Step<'t, T> {
-    tables: &'t mut T,
+struct Step<'t, 'c> {
+    tables: &'t mut SqliteTables<'c>,
     left: usize,
     dropped: u64,
 }
 
-impl<T: Tables> Step<'_, T> {
+impl<'c> Step<'_, 'c> {
     fn walk(
         &mut self,
         set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
-        bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
-    ) -> Result<bool, T::Error> {
+        bound: impl FnMut(
+            &mut SqliteTables<'c>,
+            &SetState,
+            &PastChange,
+        ) -> rusqlite::Result<Option<Timestamp>>,
+    ) -> rusqlite::Result<bool> {
         self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
@@ -242,8 +250,12 @@ impl<T: Tables> Step<'_, T> {
         set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
         due: impl Fn(&SetState, &PastChange) -> bool,
-        mut bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
-    ) -> Result<bool, T::Error> {
+        mut bound: impl FnMut(
+            &mut SqliteTables<'c>,
+            &SetState,
+            &PastChange,
+        ) -> rusqlite::Result<Option<Timestamp>>,
+    ) -> rusqlite::Result<bool> {
         let begun = set_state.versions.begun.unwrap_or(set_state.position);
         let after = begun.max(*cursor(&mut set_state.versions.collector));
         if after >= set_state.position {

@@ -102,11 +102,12 @@ impl Shared {
 mod tests {
     use super::*;
     use abreast_core::{Change, NewSet, State as ResourceState, SystemClock, append};
-    use abreast_store::MemoryLog;
+    use abreast_store::SqliteLog;
 
     #[test]
     fn requests_wait_for_a_change_of_their_set() {
-        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+        let log: Arc<dyn ChangeLog> =
+            Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         let [one, two] = ["one", "two"].map(|slug| {
             let set = log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).unwrap().id;
             log.complete_import(set).unwrap();

@@ -7,7 +7,7 @@ use abreast_server::{ServedSet, ServerOptions, Site};
 use abreast_source::projection::sdshare::{SdShare, SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::{OpenKept, Representations};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_testkit::eventually;
 use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
@@ -129,7 +129,7 @@ fn fragments_are_served_and_empty_when_their_resource_is_gone() {
 
 /// A server with a set of one entity, whose description nobody reads while the gate is held.
 fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
-    let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
     let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
     let id = log.open_set(&new).unwrap().id;
     let contents = Contents::open(&place.join("contents")).unwrap();

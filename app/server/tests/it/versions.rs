@@ -3,7 +3,7 @@
 use crate::world::{BASE, Reply, SECRET, Served, World};
 use abreast_contents::Contents;
 use abreast_core::{FixedClock, NewSet, VersionPolicy};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_webtypes::{Link, Timestamp, parse_link_header};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Versioned {
     fn new() -> Self {
         let mut world = World::new();
         let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
-        world.log = Arc::new(MemoryLog::new(Arc::clone(&clock) as _));
+        world.log = Arc::new(SqliteLog::temporary(Arc::clone(&clock) as _).unwrap());
         world.set =
             world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         world.log.keep_versions(world.set, true).unwrap();

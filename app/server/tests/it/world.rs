@@ -7,7 +7,7 @@ use abreast_source::dump::SetDumps;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::VersionUrls;
 use abreast_source::{IngestOptions, OpenKept, Representations, ScanOptions, WatchStatus, scan};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl World {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(temporary.path().join("secret"), SECRET).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(clock));
+        let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::temporary(clock).unwrap());
         let set = log
             .open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() })
             .unwrap()

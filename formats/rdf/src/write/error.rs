@@ -2,11 +2,11 @@
 
 use crate::notation::syntax::Syntax;
 use crate::read::error::ReadError;
-use std::fmt;
 use std::io;
 
 /// A syntax that cannot express a description.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{syntax} cannot carry the description: {message}")]
 pub struct CannotWrite {
     syntax: Syntax,
     message: String,
@@ -22,14 +22,6 @@ impl CannotWrite {
         self.syntax
     }
 }
-
-impl fmt::Display for CannotWrite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot carry the description: {}", self.syntax, self.message)
-    }
-}
-
-impl std::error::Error for CannotWrite {}
 
 /// The reason why a description was not written.
 #[derive(Debug, thiserror::Error)]

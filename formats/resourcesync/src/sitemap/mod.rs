@@ -3,6 +3,7 @@
 //! [`Parser`] reads the Sitemap's elements; a [`Version`] reads the elements that only this version
 //! has.
 
+mod document;
 mod kinds;
 mod limits;
 mod parser;
@@ -13,9 +14,10 @@ mod values;
 mod words;
 mod write;
 
+pub use document::Document;
 pub use kinds::{Change, Root};
 pub use limits::{Limits, SPEC_MAX_ENTRIES, Step};
-pub(crate) use parser::{Child, read_all};
+pub(crate) use parser::Child;
 pub use parser::{Parser, Version};
 pub use reader::ReadError;
 pub(crate) use reader::Reader;

@@ -33,6 +33,12 @@ pub trait Version: Default {
 
     /// The root of a head.
     fn root(head: &mut Self::Head) -> &mut Root;
+    /// The value of the root of a head.
+    fn root_of(head: &Self::Head) -> Root;
+    /// Appends a document up to its first entry.
+    fn write_head(out: &mut Vec<u8>, head: &Self::Head);
+    /// Appends an entry as a child of this root.
+    fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Self::Entry);
     /// The URI of an entry.
     fn loc(entry: &mut Self::Entry) -> &mut String;
     /// The line of an entry.

@@ -5,7 +5,6 @@
 mod attributes;
 mod convert;
 mod discovery;
-mod document;
 mod parts;
 mod recognise;
 mod relations;
@@ -18,7 +17,6 @@ pub use crate::sitemap::{
 pub use abreast_webtypes::SyntaxError as Error;
 pub use convert::MEDIA_TYPES;
 pub use discovery::{LinkKind, links_in_host_meta, links_in_html};
-pub use document::Document;
 pub use parts::{Entry, Head, Link, Meta};
 pub use recognise::{INDEXES_MAX, first_of_plain_index, has_marks};
 pub use relations::{
@@ -28,6 +26,26 @@ pub use relations::{
 pub use version::{SPEC_MAX_BYTES, V0_1};
 pub use write::{write_entry, write_head};
 
+/// A whole document of this version in memory: a Sitemap, an index, a change set or the manifest of
+/// a dump.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v0_1::{Change, Document};
+///
+/// let change_set = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+///   xmlns:rs="http://www.openarchives.org/rs/terms/" rs:type="changeset">
+///   <url><loc>https://repo.example/item/1</loc>
+///     <lastmod rs:type="created">2026-03-01T09:00:00Z</lastmod></url>
+///   <url><loc>https://repo.example/item/2</loc><expires>2026-03-01T09:05:00Z</expires></url>
+/// </urlset>"#;
+/// let document = Document::from_slice(change_set)?;
+/// assert!(document.head.change_set);
+/// let changes: Vec<_> = document.entries.iter().map(|entry| entry.change).collect();
+/// assert_eq!(changes, [Some(Change::Created), Some(Change::Deleted)]);
+/// # Ok::<(), abreast_resourcesync::v0_1::Error>(())
+/// ```
+pub type Document = crate::sitemap::Document<V0_1>;
 /// Reads a document of this version from chunks of any size.
 pub type Parser = crate::sitemap::Parser<V0_1>;
 /// Reads a document of this version from a file or a pipe.

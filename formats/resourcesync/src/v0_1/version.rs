@@ -20,7 +20,7 @@ const PUBSUB_EVENT: Ns = Ns::known(4);
 const JABBER: Ns = Ns::known(5);
 
 /// The elements of ResourceSync 0.1, for the parser.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct V0_1 {
     /// `lastmod` of the current entry, with its type, and `expires`.
     lastmod: Option<W3cDatetime>,
@@ -69,6 +69,18 @@ impl Version for V0_1 {
 
     fn root(head: &mut Head) -> &mut Root {
         &mut head.root
+    }
+
+    fn root_of(head: &Head) -> Root {
+        head.root
+    }
+
+    fn write_head(out: &mut Vec<u8>, head: &Head) {
+        super::write_head(out, head);
+    }
+
+    fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
+        super::write_entry(out, root, entry);
     }
 
     fn loc(entry: &mut Entry) -> &mut String {

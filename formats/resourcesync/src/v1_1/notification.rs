@@ -6,56 +6,34 @@
 //! specification.
 
 use super::{Capability, Change, Document, Entry, Root};
-use std::fmt;
 
 /// The faults of a document that should be a notification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotificationFault {
     /// The document is an index, which a notification cannot be.
+    #[error("a notification is a `urlset`, never a `sitemapindex`")]
     Index,
     /// The document has another capability, or lacks one.
+    #[error(
+        "the capability is {}; expected change-notification or framework-notification",
+        .0.map_or("none", Capability::token)
+    )]
     Capability(Option<Capability>),
     /// An entry, by its line, lacks `change`.
+    #[error("line {0}: an entry without `change`")]
     NoChange(u64),
     /// An entry of a Framework Notification, by its line, lacks the `capability` of its document.
+    #[error("line {0}: an entry without `capability`: which document is it?")]
     NoCapability(u64),
     /// An entry, by its line, is older than one before it.
+    #[error("line {0}: an entry older than one before it")]
     Order(u64),
     /// An entry, by its line, has a change that this kind of document does not allow
     /// [rs-framework-notification §2.1].
+    #[error("line {0}: a {kind} is never notified as {change}", kind = .1.token(), change = .2.token())]
     NoSuchChange(u64, Capability, Change),
 }
-
-impl fmt::Display for NotificationFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Index => f.write_str("a notification is a `urlset`, never a `sitemapindex`"),
-            Self::Capability(found) => {
-                let found = found.map_or("none", Capability::token);
-                write!(
-                    f,
-                    "the capability is {found}; expected change-notification or framework-notification"
-                )
-            }
-            Self::NoChange(line) => write!(f, "line {line}: an entry without `change`"),
-            Self::NoCapability(line) => {
-                write!(f, "line {line}: an entry without `capability`: which document is it?")
-            }
-            Self::Order(line) => write!(f, "line {line}: an entry older than one before it"),
-            Self::NoSuchChange(line, capability, change) => {
-                write!(
-                    f,
-                    "line {line}: a {} is never notified as {}",
-                    capability.token(),
-                    change.token()
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for NotificationFault {}
 
 impl Document {
     /// The kind of the notification: [`Capability::ChangeNotification`] or

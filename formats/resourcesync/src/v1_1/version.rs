@@ -9,7 +9,7 @@ use crate::sitemap::{
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 
 /// The elements of ResourceSync 1.1, for the parser.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct V1_1 {
     /// Whether the document's `rs:md` was read.
     md_read: bool,
@@ -54,6 +54,18 @@ impl Version for V1_1 {
 
     fn root(head: &mut Head) -> &mut Root {
         &mut head.root
+    }
+
+    fn root_of(head: &Head) -> Root {
+        head.root
+    }
+
+    fn write_head(out: &mut Vec<u8>, head: &Head) {
+        super::write_head(out, head);
+    }
+
+    fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
+        super::write_entry(out, root, entry);
     }
 
     fn loc(entry: &mut Entry) -> &mut String {

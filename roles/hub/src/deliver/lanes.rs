@@ -214,6 +214,8 @@ pub(crate) struct Lanes<T> {
     slots: Slab<Slot>,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// Items that wait for the time of their next attempt.
+    pub(crate) retries: BinaryHeap<Reverse<(Instant, T)>>,
     /// Number of origins at which unused origins are removed.
     forget_at: usize,
 }
@@ -231,7 +233,7 @@ pub(crate) struct Load {
     pub(crate) broken: usize,
 }
 
-impl<T: Copy> Lanes<T> {
+impl<T: Copy + Ord> Lanes<T> {
     pub(crate) fn new(options: LaneOptions) -> Self {
         let lane = |places: usize, per_host: usize| Lane {
             places: places.max(1),
@@ -257,6 +259,7 @@ impl<T: Copy> Lanes<T> {
             slots: Slab::new(),
             next_number: 1,
             checks: BinaryHeap::new(),
+            retries: BinaryHeap::new(),
             forget_at: MAX_IDLE_ORIGINS,
         }
     }
@@ -374,6 +377,17 @@ impl<T: Copy> Lanes<T> {
         Exchange { item, pace, origin, slot, number, begun: now }
     }
 
+    /// Stores an item until the time of its next attempt.
+    pub(crate) fn retry_at(&mut self, due: Instant, item: T) {
+        self.retries.push(Reverse((due, item)));
+    }
+
+    /// The next item whose time has come, to be pushed again.
+    pub(crate) fn retry(&mut self, now: Instant) -> Option<T> {
+        self.retries.peek().filter(|Reverse((due, _))| *due <= now)?;
+        self.retries.pop().map(|Reverse((_, item))| item)
+    }
+
     /// Ends an exchange. Returns the new pace of the recipient.
     pub(crate) fn finish(
         &mut self,
@@ -483,11 +497,13 @@ impl<T: Copy> Lanes<T> {
         self.leave(lane, host);
     }
 
-    /// Time of the next call of [`Lanes::tick`].
+    /// Time of the next call of [`Lanes::tick`] or [`Lanes::retry`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let check = self.checks.peek().map(|Reverse((due, _))| *due);
         let waiting = self.by_pace.iter().filter(|lane| lane.waiting > 0);
-        waiting.filter_map(|lane| lane.overdue.first().map(|(due, _)| *due)).chain(check).min()
+        let overdue = waiting.filter_map(|lane| lane.overdue.first().map(|(due, _)| *due));
+        let retry = self.retries.peek().map(|Reverse((due, _))| *due);
+        overdue.chain(check).chain(retry).min()
     }
 
     pub(crate) fn load(&self) -> Load {

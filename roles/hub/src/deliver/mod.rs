@@ -15,6 +15,7 @@ pub(crate) mod payloads;
 mod preparation;
 mod run;
 pub(crate) mod table;
+pub(crate) mod worker;
 
 use crate::failing::FailingHub;
 use crate::metrics::Counters;
@@ -25,8 +26,7 @@ use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKin
 use abreast_webtypes::Timestamp;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -63,7 +63,6 @@ pub(crate) struct Engine {
 struct State {
     table: Table,
     lanes: Lanes<(TargetIndex, u32)>,
-    retries: BinaryHeap<Reverse<(Instant, TargetIndex, u32)>>,
     urls: HashMap<Arc<str>, TopicId>,
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
@@ -110,7 +109,6 @@ impl Engine {
         let state = State {
             table: Table::default(),
             lanes: Lanes::new(options.lanes.clone()),
-            retries: BinaryHeap::new(),
             urls: HashMap::new(),
             listeners: HashMap::new(),
             save_at: None,
@@ -346,7 +344,7 @@ impl Engine {
             targets: state.table.len(),
             topics: state.table.topics.len(),
             load: state.lanes.load(),
-            waiting: state.retries.len(),
+            waiting: state.lanes.retries.len(),
             failing_hubs: state
                 .table
                 .submissions
@@ -382,7 +380,7 @@ impl Engine {
     fn begin(&self, state: &mut State, place: TargetIndex) {
         let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
         let head = topic.map(|topic| topic.head);
-        let State { table, lanes, retries, .. } = state;
+        let State { table, lanes, .. } = state;
         let Some(entry) = table.get_mut(place) else { return };
         if head.is_none_or(|head| entry.cursor >= head) {
             entry.doing = TargetActivity::Idle;
@@ -396,7 +394,7 @@ impl Engine {
             // If the clock was set back far, the pause must not become years.
             let pause = Duration::from_micros(pause as u64)
                 .min(self.options.retries.most.max(self.options.retries.retry_after));
-            retries.push(Reverse((now + pause, place, entry.epoch)));
+            lanes.retry_at(now + pause, (place, entry.epoch));
         } else {
             entry.doing = TargetActivity::Ready;
             let patience = self.patience(entry);
@@ -538,55 +536,34 @@ impl Engine {
 
     /// Runs until [`Engine::stop`].
     pub(crate) async fn run(self: Arc<Self>) {
-        loop {
-            let now = Instant::now();
-            self.take_changed_topics();
+        worker::run(Arc::clone(&self)).await;
+        self.farewell().await;
+    }
+
+    /// Moves targets whose pause is over to the lanes.
+    fn take_retries(&self, now: Instant) {
+        let mut state = self.lock();
+        while let Some((place, epoch)) = state.lanes.retry(now) {
+            if let Some(entry) = state.table.get_mut(place)
+                && entry.epoch == epoch
+                && entry.doing == TargetActivity::Waiting
             {
-                let mut state = self.lock();
-                while let Some(Reverse((due, place, epoch))) = state.retries.peek().copied() {
-                    if due > now {
-                        break;
-                    }
-                    state.retries.pop();
-                    if let Some(entry) = state.table.get_mut(place)
-                        && entry.epoch == epoch
-                        && entry.doing == TargetActivity::Waiting
-                    {
-                        if let Some(trouble) = &mut entry.trouble {
-                            trouble.next_at = None;
-                        }
-                        self.begin(&mut state, place);
-                    }
+                if let Some(trouble) = &mut entry.trouble {
+                    trouble.next_at = None;
                 }
-                state.lanes.tick(now);
-            }
-            self.save(now);
-            self.part();
-            if self.stopping.load(Relaxed) {
-                return self.farewell().await;
-            }
-            self.start_runners();
-            let wake = self.wake.notified();
-            let due = {
-                let mut state = self.lock();
-                state.armed = self.due(&mut state, now);
-                state.armed
-            };
-            match due {
-                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
-                None => wake.await,
+                self.begin(&mut state, place);
             }
         }
+        state.lanes.tick(now);
     }
 
     /// Time at which there is work to do.
-    fn due(&self, state: &mut State, now: Instant) -> Option<Instant> {
+    fn next_due(&self, state: &mut State, now: Instant) -> Option<Instant> {
         if state.table.has_progress() && state.save_at.is_none() {
             state.save_at = Some(now + self.options.save_every);
         }
-        let retry = state.retries.peek().map(|Reverse((due, _, _))| *due);
         let save = state.save_at.filter(|_| !state.saving);
-        [retry, state.lanes.due(), save].into_iter().flatten().min()
+        state.lanes.due().into_iter().chain(save).min()
     }
 
     /// Starts no more deliveries and lets [`Engine::run`] end.

@@ -107,13 +107,7 @@ impl Trouble {
 
     /// Converts the failure to an outcome for the engine.
     fn outcome(&self) -> Outcome {
-        let ours = |status, error| Outcome::Failed {
-            status,
-            error,
-            help: None,
-            pause: None,
-            contact: ExchangeEnd::Answered,
-        };
+        let ours = |status, error| Outcome::failed(status, error, ExchangeEnd::Answered);
         match self {
             Self::Ours(error) => ours(None, format!("the notification cannot be made: {error}")),
             Self::TooLarge(bytes) => ours(

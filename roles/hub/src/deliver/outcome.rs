@@ -27,6 +27,10 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    pub(crate) fn failed(status: Option<u16>, error: String, contact: ExchangeEnd) -> Self {
+        Self::Failed { status, error, help: None, pause: None, contact }
+    }
+
     pub(crate) fn of(result: Result<Answer, Error>, most_pause: Duration) -> Self {
         let answer = match result {
             Ok(answer) => answer,
@@ -37,13 +41,7 @@ impl Outcome {
                     }
                     _ => ExchangeEnd::Silent,
                 };
-                return Self::Failed {
-                    status: None,
-                    error: text::failure(&error),
-                    help: None,
-                    pause: None,
-                    contact,
-                };
+                return Self::failed(None, text::failure(&error), contact);
             }
         };
         let status = answer.status;
@@ -75,14 +73,7 @@ impl Outcome {
 
     /// Outcome for a node to which this hub cannot publish.
     pub(crate) fn no_xmpp(why: &str) -> Self {
-        let error = format!("cannot publish to a node: {why}");
-        Self::Failed {
-            status: None,
-            error,
-            help: None,
-            pause: None,
-            contact: ExchangeEnd::Answered,
-        }
+        Self::failed(None, format!("cannot publish to a node: {why}"), ExchangeEnd::Answered)
     }
 
     /// Outcome of an exchange that the hub aborted because others waited for its place.
@@ -91,7 +82,7 @@ impl Outcome {
             "no answer within {} ms, and other deliveries were waiting (net.timeout)",
             after.as_millis()
         );
-        Self::Failed { status: None, error, help: None, pause: None, contact: ExchangeEnd::Silent }
+        Self::failed(None, error, ExchangeEnd::Silent)
     }
 
     pub(crate) fn contact(&self) -> ExchangeEnd {

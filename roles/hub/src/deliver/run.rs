@@ -5,6 +5,7 @@ use super::outcome::{Outcome, backoff};
 use super::pace::NODE_PAUSE_MAX;
 use super::payloads::{PayloadLookup, Ready, headers, later};
 use super::table::{TargetActivity, TargetIndex, host_of};
+use super::worker::Worker;
 use super::{Engine, State};
 use crate::failing;
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
@@ -13,10 +14,10 @@ use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// Most bytes of a response that are read; its content is ignored [websub §7].
 const ANSWER_BYTES: usize = 4 << 10;
@@ -26,7 +27,7 @@ const SIGNED_HERE: usize = 64 << 10;
 const OUR_PAUSE: Duration = Duration::from_secs(1);
 
 /// One attempt to deliver a notification.
-struct Job {
+pub(crate) struct Job {
     exchange: Exchange<(TargetIndex, u32)>,
     #[cfg(feature = "xmpp")]
     target: abreast_store::hub::TargetId,
@@ -71,29 +72,41 @@ enum AttemptResult {
     Ours(LogError),
 }
 
-impl Engine {
-    /// Starts as many deliveries as there are free slots; each slot then continues by itself.
-    pub(super) fn start_runners(self: &Arc<Self>) {
-        let mut cut = Arc::default();
-        while let Some(job) = self.next_job(&cut) {
-            let (engine, cut) = (Arc::clone(self), std::mem::take(&mut cut));
-            tokio::spawn(async move {
-                let mut next = Some(job);
-                while let Some(job) = next {
-                    let ended = match cut.unless(&job.exchange, engine.attempt(&job)).await {
-                        Some(ended) => ended,
-                        None => engine.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
-                    };
-                    next = engine.finish(&job, ended, &cut);
-                }
-            });
-        }
+impl Worker for Engine {
+    type Job = Job;
+
+    fn wake(&self) -> &Notify {
+        &self.wake
+    }
+
+    fn prepare(self: &Arc<Self>, now: Instant) -> bool {
+        self.take_changed_topics();
+        self.take_retries(now);
+        self.save(now);
+        self.part();
+        !self.is_stopping()
     }
 
     fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
         self.take_job(&mut self.lock(), Instant::now(), cut)
     }
 
+    async fn work(&self, job: Job, cut: &Arc<CancelSignal>) -> Option<Job> {
+        let ended = match cut.unless(&job.exchange, self.attempt(&job)).await {
+            Some(ended) => ended,
+            None => self.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
+        };
+        self.finish(&job, ended, cut)
+    }
+
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let mut state = self.lock();
+        state.armed = self.next_due(&mut state, now);
+        state.armed
+    }
+}
+
+impl Engine {
     fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<CancelSignal>) -> Option<Job> {
         if self.is_stopping() {
             return None;
@@ -155,14 +168,7 @@ impl Engine {
             Ok(recipient) => recipient,
             Err(error) => {
                 let error = crate::text::failure(error);
-                let outcome = Outcome::Failed {
-                    status: None,
-                    error,
-                    help: None,
-                    pause: None,
-                    contact: ExchangeEnd::Silent,
-                };
-                return self.tried(job, outcome).await;
+                return self.tried(job, Outcome::failed(None, error, ExchangeEnd::Silent)).await;
             }
         };
         if let Some(last) = job.gap {
@@ -404,7 +410,7 @@ impl Engine {
             }
         }
         let next = self.take_job(&mut state, now, cut);
-        let due = self.due(&mut state, now);
+        let due = self.next_due(&mut state, now);
         let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
         if sooner {
             state.armed = due;
@@ -551,10 +557,10 @@ fn rest_if_done(state: &mut State, place: TargetIndex) {
 }
 
 fn wait(state: &mut State, place: TargetIndex, until: Instant) {
-    let State { table, retries, .. } = state;
+    let State { table, lanes, .. } = state;
     if let Some(entry) = table.get_mut(place) {
         entry.doing = TargetActivity::Waiting;
-        retries.push(Reverse((until, place, entry.epoch)));
+        lanes.retry_at(until, (place, entry.epoch));
     }
 }
 

@@ -15,7 +15,7 @@ mod tests {
     use abreast_core::{
         Beginning, Change, ChangeLog, FixedClock, NewSet, SetId, ShardRule, State, append,
     };
-    use abreast_store::MemoryLog;
+    use abreast_store::SqliteOptions;
     use abreast_webtypes::Timestamp;
     use std::collections::BTreeMap;
     use std::fs;
@@ -60,8 +60,9 @@ mod tests {
             let temporary = tempfile::tempdir().unwrap();
             let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(seconds)));
             let rule = ShardRule { resources: 2, bytes: 36_000_000 };
+            let options = SqliteOptions::default().with_shard_rule(rule);
             let log: Arc<dyn ChangeLog> =
-                Arc::new(MemoryLog::with_shard_rule(Arc::<FixedClock>::clone(&clock), rule));
+                Arc::new(options.open_temporary(Arc::<FixedClock>::clone(&clock) as _).unwrap());
             let new = NewSet { slug: slug.clone(), beginning: Beginning::Log, ..NewSet::default() };
             let set = log.open_set(&new).unwrap().id;
             let contents = Contents::open(&temporary.path().join("contents")).unwrap();

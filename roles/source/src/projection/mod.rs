@@ -11,6 +11,7 @@ pub mod pages;
 mod registry;
 pub mod resourcesync;
 pub mod resourcesync_0_1;
+mod routes;
 pub mod sdshare;
 
 pub use crate::publish::{

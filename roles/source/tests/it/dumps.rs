@@ -565,7 +565,7 @@ fn dumps_of_a_log_that_was_begun_again_begin_with_it() {
     }
     let path = world.temporary.path().join("source.db");
     // Only one program can open the store.
-    world.log = Arc::new(abreast_store::MemoryLog::new(Arc::new(SystemClock)));
+    world.log = Arc::new(abreast_store::SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
     abreast_store::backup::restart_log(&path, Timestamp::from_seconds(0)).unwrap();
     world.log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
     let (open_kept, put) = kept(&world);

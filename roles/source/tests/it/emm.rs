@@ -13,7 +13,7 @@ use abreast_source::publish::{
 };
 use abreast_source::versions::VersionUrls;
 use abreast_source::{OpenKept, Representations};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_webtypes::Timestamp;
 use rdf_patch::Patch;
 use serde_json::Value;
@@ -36,7 +36,8 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+        let log: Arc<dyn ChangeLog> =
+            Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
         let set = log.open_set(&new).unwrap().id;
         log.keep_versions(set, true).unwrap();

@@ -12,7 +12,6 @@ use abreast_source::notify::{Notifier, NotifyOptions, Published};
 use abreast_source::projection::TopicContent;
 use abreast_source::projection::resourcesync::Channel;
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
-use abreast_store::MemoryTopics;
 use abreast_store::hub::HubStore;
 use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
@@ -61,8 +60,13 @@ fn start_with(
     Notifier::start(Arc::new(publisher), Arc::clone(topics), record, options, clock, told).unwrap()
 }
 
-fn topics() -> Arc<dyn TopicLog> {
-    Arc::new(MemoryTopics::new(Arc::new(SystemClock)))
+fn topics(world: &World) -> Arc<dyn TopicLog> {
+    Arc::new(hub_store(world))
+}
+
+fn hub_store(world: &World) -> HubStore {
+    let path = world.temporary.path().join("topics.db");
+    HubStore::open(&path, Arc::new(SystemClock)).unwrap()
 }
 
 fn topic(channel: Channel) -> String {
@@ -156,7 +160,7 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
 fn a_topic_answers_with_its_last_notification() {
     let world = World::begun();
     put(&world, 0..3);
-    let (topics, publisher) = (topics(), publisher(&world));
+    let (topics, publisher) = (topics(&world), publisher(&world));
     let notifier = start(&world, &topics, prompt());
     let ask = |channel: Channel| {
         let topic = publisher.topic_at(&format!("set/notify/{}", channel.name())).unwrap();
@@ -204,7 +208,7 @@ fn a_topic_answers_with_its_last_notification() {
 #[test]
 fn the_first_change_is_notified_at_once_and_later_ones_together() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR));
     put(&world, 0..1);
     told_up_to(&*topics, 1);
@@ -225,7 +229,7 @@ fn the_first_change_is_notified_at_once_and_later_ones_together() {
 #[test]
 fn more_than_fits_becomes_several_in_order_and_without_a_pause() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let notifier =
         start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_most(10));
     put(&world, 0..25);
@@ -298,7 +302,7 @@ fn over_restarts_every_change_is_notified_once() {
     let world = World::begun();
     put(&world, 0..3);
     // Changes after the first start are notified, although the first run notified no changes.
-    start(&world, &topics(), prompt()).stop();
+    start(&world, &topics(&world), prompt()).stop();
     put(&world, 3..5);
     let (path, clock): (_, Arc<dyn Clock>) =
         (world.temporary.path().join("hub.db"), Arc::new(SystemClock));
@@ -336,7 +340,7 @@ fn over_restarts_every_change_is_notified_once() {
 
 /// Topics whose store fails at intervals, before or after it records a notification.
 struct Failing {
-    inner: MemoryTopics,
+    inner: HubStore,
     calls: AtomicU64,
 }
 
@@ -379,7 +383,7 @@ impl TopicLog for Failing {
 #[test]
 fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
     let world = World::begun();
-    let inner = MemoryTopics::new(Arc::new(SystemClock));
+    let inner = hub_store(&world);
     let topics: Arc<dyn TopicLog> = Arc::new(Failing { inner, calls: AtomicU64::new(0) });
     let told = Notifications { framework: false, ..Notifications::at([HUB]) };
     let publisher = || notifying(&world, told.clone());
@@ -393,7 +397,7 @@ fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
 #[test]
 fn a_set_notifies_nothing_before_its_base_is_complete() {
     let world = World::new();
-    let topics = topics();
+    let topics = topics(&world);
     let notifier = start(&world, &topics, prompt());
     let base = abreast_core::Imported { key: "k1".into(), state: state(1), witness: Vec::new() };
     world.log.import(world.set, vec![base]).unwrap();
@@ -422,7 +426,7 @@ fn a_set_notifies_nothing_before_its_base_is_complete() {
 #[test]
 fn a_restarted_log_shows_readers_the_gap() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let notifier = start(&world, &topics, prompt());
     put(&world, 0..3);
     told_up_to(&*topics, 3);
@@ -460,7 +464,7 @@ fn a_restarted_log_shows_readers_the_gap() {
 #[test]
 fn documents_are_notified_once_also_over_restarts() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let options = prompt().with_change_list_every(HOUR);
     let notifier = start(&world, &topics, options);
     eventually("all documents are told", || all_entries(&*topics).len() == 4);
@@ -505,7 +509,7 @@ fn documents_are_notified_once_also_over_restarts() {
 fn closed_and_split_lists_are_notified_with_their_index() {
     let world = World::with(PageRule { changes: 10, ..PageRule::default() }, 10);
     world.log.complete_import(world.set).unwrap();
-    let topics = topics();
+    let topics = topics(&world);
     let options = prompt().with_change_list_every(HOUR);
     let notifier = start(&world, &topics, options);
     eventually("all documents are told", || all_entries(&*topics).len() == 4);
@@ -547,7 +551,7 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     let set = PublishedSet { notifications: Some(Notifications::at([HUB])), ..world.published() };
     let set = set.with(Some(Arc::clone(&dumps))).with(Some(Arc::new(archive)));
     let publisher = world.publisher_of(set);
-    let (topics, publisher) = (topics(), Arc::new(publisher));
+    let (topics, publisher) = (topics(&world), Arc::new(publisher));
     let record = world.temporary.path().join("notify.json");
     let notifier = |options: NotifyOptions| {
         let (publisher, topics) = (Arc::clone(&publisher), Arc::clone(&topics));
@@ -612,7 +616,7 @@ fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
 #[test]
 fn added_and_removed_sets_are_notified_on_framework_topics() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let channel = |slug: &str| SourceUrls::new(BASE).set(slug).topic(Channel::Framework);
     let told = |slug: &str| -> Vec<String> {
         framework(&*topics, &channel(slug)).iter().flat_map(entries).collect()
@@ -637,7 +641,7 @@ fn added_and_removed_sets_are_notified_on_framework_topics() {
 #[test]
 fn a_hub_is_notified_of_new_notifications_at_once() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
     let published: Published = Arc::new(move |topic| note.lock().unwrap().push(topic));
@@ -658,7 +662,7 @@ fn a_hub_is_notified_of_new_notifications_at_once() {
 #[test]
 fn a_damaged_record_of_notified_documents_notifies_again() {
     let world = World::begun();
-    let topics = topics();
+    let topics = topics(&world);
     let record = world.temporary.path().join("notify.json");
     std::fs::write(&record, "{").unwrap();
     let notifications = Notifications { framework: false, ..Notifications::at([HUB]) };

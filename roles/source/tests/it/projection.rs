@@ -7,7 +7,7 @@ use abreast_core::{Change, Offset, Payload, State, SystemClock, TopicLog, append
 use abreast_source::notify::{Notifier, NotifyOptions};
 use abreast_source::publish::{Notifications, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteOptions, write_site};
-use abreast_store::MemoryTopics;
+use abreast_store::hub::HubStore;
 use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -63,7 +63,8 @@ fn documents_of_a_second_projection_are_kept_until_they_change() {
 fn a_second_projection_has_its_own_topic() {
     let world = World::begun();
     let publisher = Arc::new(notifying(&world));
-    let topics: Arc<dyn TopicLog> = Arc::new(MemoryTopics::new(Arc::new(SystemClock)));
+    let store = HubStore::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
+    let topics: Arc<dyn TopicLog> = Arc::new(store.unwrap());
     let record = world.temporary.path().join("notified.json");
     let options = NotifyOptions::default().with_debounce(Duration::ZERO);
     let clock = Arc::new(SystemClock);
@@ -100,7 +101,8 @@ fn a_second_projection_has_its_own_topic() {
 #[test]
 fn documents_of_a_second_projection_are_notified_once() {
     let world = World::begun();
-    let topics: Arc<dyn TopicLog> = Arc::new(MemoryTopics::new(Arc::new(SystemClock)));
+    let store = HubStore::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
+    let topics: Arc<dyn TopicLog> = Arc::new(store.unwrap());
     let record = world.temporary.path().join("notified.json");
     let start = |publisher: Publisher| {
         let (clock, options) = (Arc::new(SystemClock), NotifyOptions::default());

@@ -9,7 +9,7 @@ use abreast_source::origin::rdf::{
     RdfTarget, RdfWatch, apply, replace,
 };
 use abreast_statements::Error;
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) struct Place {
-    pub(crate) log: Arc<MemoryLog>,
+    pub(crate) log: Arc<SqliteLog>,
     pub(crate) set: SetId,
     pub(crate) contents: Contents,
     pub(crate) options: RdfOptions,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+        let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
         let set = log.open_set(&new).unwrap().id;
         let contents = Contents::open(&temporary.path().join("contents")).unwrap();

@@ -4,7 +4,7 @@ use crate::world::{BASE, body};
 use abreast_core::testing::HeldLog;
 use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, State, SystemClock, append};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_testkit::eventually;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Slow {
 
 /// A large and a small set; the test holds readers of the large set.
 fn slow() -> Slow {
-    let log = MemoryLog::new(Arc::new(SystemClock));
+    let log = SqliteLog::temporary(Arc::new(SystemClock)).unwrap();
     let urls = SourceUrls::new(BASE);
     let sets = [("large", LARGE), ("small", 5)].map(|(slug, count)| {
         let id = log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).unwrap().id;

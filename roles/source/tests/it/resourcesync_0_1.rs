@@ -22,7 +22,7 @@ use abreast_source::publish::{
 };
 use abreast_source::static_site::{SiteOptions, write_site};
 use abreast_source::versions::VersionUrls;
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_testkit::Random;
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -699,7 +699,7 @@ fn callbacks_are_offered_and_a_gap_leads_to_the_current_one() {
 #[test]
 fn entities_have_their_types_as_categories_and_lead_to_versions() {
     let world = World::begun();
-    let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
     let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
     let set = log.open_set(&new).unwrap().id;
     let class = "http://www.w3.org/2004/02/skos/core#Concept";

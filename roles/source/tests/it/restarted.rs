@@ -54,7 +54,8 @@ impl Place {
     fn restart(&mut self) {
         let path = self.world.temporary.path().join("source.db");
         // Only one program can open the store.
-        self.world.log = Arc::new(abreast_store::MemoryLog::new(Arc::new(SystemClock)));
+        self.world.log =
+            Arc::new(abreast_store::SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         restart_log(&path, Timestamp::from_seconds(0)).unwrap();
         self.world.log = Arc::new(SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
     }

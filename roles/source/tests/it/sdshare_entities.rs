@@ -13,7 +13,7 @@ use abreast_source::projection::sdshare::{
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::{Body, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::{OpenKept, Representations};
-use abreast_store::MemoryLog;
+use abreast_store::SqliteLog;
 use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
 use oxrdf::{Triple, TripleRef};
@@ -38,7 +38,8 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+        let log: Arc<dyn ChangeLog> =
+            Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
         let set = log.open_set(&new).unwrap().id;
         let contents = Contents::open(&temporary.path().join("contents")).unwrap();

@@ -7,7 +7,7 @@ use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
 use abreast_source::projection::{Projection, ResolvedDocument, SiteDocument};
 use abreast_source::publish::{PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
-use abreast_store::{MemoryLog, SqliteOptions};
+use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_testkit::folder::in_memory;
 use abreast_webtypes::Timestamp;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl Place {
 }
 
 fn begun() -> (Arc<dyn ChangeLog>, SetId) {
-    let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
     let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
     let set = log.open_set(&new).unwrap().id;
     (log, set)

@@ -1,10 +1,8 @@
 //! The change log on SQLite.
 
+use crate::database::connection::Durability;
 use crate::database::locked::DatabaseLock;
-use crate::database::presence::Presence;
-use crate::database::queue::Queue;
-use crate::database::readers::Readers;
-use crate::database::writer::Writer;
+use crate::database::open::OpenDatabase;
 use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set};
 use crate::log::sqlite::recorder::{Heads, LogRecorder};
@@ -24,10 +22,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 
 pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/log_0001.sql"),
@@ -62,35 +59,38 @@ impl SqliteOptions {
     /// # Errors
     /// See [`SqliteLog::open`].
     pub fn open(self, path: &Path, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
+        self.open_in(path, None, clock)
+    }
+
+    /// Opens an empty store in a temporary folder. See [`SqliteLog::temporary`].
+    ///
+    /// # Errors
+    /// See [`SqliteLog::temporary`].
+    pub fn open_temporary(self, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
+        let folder = tempfile::tempdir().map_err(|cause| {
+            LogError::new(ErrorKind::Io, "cannot make a temporary folder for a store")
+                .with_cause(cause)
+        })?;
+        self.open_in(&folder.path().join("log.sqlite"), Some(folder), clock)
+    }
+
+    fn open_in(
+        self,
+        path: &Path,
+        temporary: Option<TempDir>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<SqliteLog, LogError> {
         let lock = DatabaseLock::take(path)?;
-        let connection = lock.open(MIGRATIONS)?;
-        let presence = Presence::of(path)?;
+        let durability = match temporary {
+            Some(_) => Durability::ProcessEnd,
+            None => Durability::PowerLoss,
+        };
+        let connection = lock.open_until(durability, MIGRATIONS)?;
         let heads = Arc::new(Heads::default());
         let recorder = LogRecorder::new(clock, self.shard_rule, Arc::clone(&heads));
-        let writer = Writer::new(connection, path.to_owned(), recorder)?;
-        let queue = Arc::new(Queue::default());
-        let for_writer = Arc::clone(&queue);
-        let thread = std::thread::Builder::new()
-            .name("store".into())
-            .spawn(move || writer.run(&for_writer))
-            .map_err(|cause| {
-                LogError::new(ErrorKind::Io, "cannot start the store's writing thread")
-                    .with_cause(cause)
-            })?;
-        Ok(SqliteLog {
-            queue,
-            heads,
-            readers: Readers::new(path.to_owned()),
-            presence,
-            running: Mutex::new(Some(Running { thread, _lock: lock })),
-        })
+        let database = OpenDatabase::start(path, lock, connection, recorder)?;
+        Ok(SqliteLog { database, heads, _temporary: temporary })
     }
-}
-
-/// The writer's thread, and the lock that prevents other processes from opening the store.
-struct Running {
-    thread: JoinHandle<()>,
-    _lock: DatabaseLock,
 }
 
 /// A change log in one SQLite file.
@@ -107,11 +107,10 @@ struct Running {
 /// disk may have more or less than the writer's memory. A full disk refuses the changes and
 /// continues.
 pub struct SqliteLog {
-    queue: Arc<Queue<Job>>,
+    database: OpenDatabase<Job>,
     heads: Arc<Heads>,
-    readers: Readers,
-    presence: Presence,
-    running: Mutex<Option<Running>>,
+    /// The folder of a temporary store, deleted after the database was closed.
+    _temporary: Option<TempDir>,
 }
 
 impl fmt::Debug for SqliteLog {
@@ -140,6 +139,15 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
+    /// Opens an empty store in a temporary folder, which is deleted together with the store. Changes
+    /// are not written through to the disk.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, or the disk fails.
+    pub fn temporary(clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        SqliteOptions::default().open_temporary(clock)
+    }
+
     /// Whether opening this file would change it: it has an older schema, or the form that it has
     /// in a backup. Read-only.
     ///
@@ -151,22 +159,11 @@ impl SqliteLog {
 
     /// Records the waiting jobs, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
-        self.readers.close_idle(); // before the writer ends: see there
-        self.queue.close();
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { thread, _lock }) = running
-            && thread.join().is_err()
-        {
-            tracing::error!("the store's writing thread panicked");
-        }
+        self.database.close();
     }
 
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
-        let (sender, receiver) = sync_channel(1);
-        self.queue.push(Job { work, reply: Reply::Call(sender) });
-        receiver.recv().unwrap_or_else(|_| {
-            Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
-        })
+        self.database.call(|sender| Job { work, reply: Reply::Call(sender) })
     }
 
     /// Visits a part of the changes that a statement selects, up to the position `until`. Returns
@@ -180,7 +177,7 @@ impl SqliteLog {
         most: i64,
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<ControlFlow<(), Position>, LogError> {
-        self.readers.with("cannot read the log", |connection| {
+        self.database.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![set.0, after.0 as i64, until.0 as i64, most])?;
             let (mut change, mut count) = (empty_change(), 0);
@@ -217,15 +214,9 @@ impl SqliteLog {
     }
 }
 
-impl Drop for SqliteLog {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
 impl ChangeLog for SqliteLog {
     fn check_space(&self) -> Result<(), LogError> {
-        self.presence.check_space()
+        self.database.presence.check_space()
     }
 
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
@@ -239,7 +230,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
-        self.readers.with("cannot read the sets", |connection| {
+        self.database.readers.with("cannot read the sets", |connection| {
             let mut statement =
                 connection.prepare_cached("SELECT id, slug FROM sets ORDER BY id")?;
             statement
@@ -249,7 +240,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
-        let id = self.readers.with("cannot find a set", |connection| {
+        let id = self.database.readers.with("cannot find a set", |connection| {
             let mut statement = connection.prepare_cached("SELECT id FROM sets WHERE slug = ?1")?;
             statement.query_row([slug], |row| row.get(0)).optional()
         })?;
@@ -257,7 +248,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn check_available(&self) -> Result<(), LogError> {
-        self.presence.check()
+        self.database.presence.check()
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
@@ -295,7 +286,7 @@ impl ChangeLog for SqliteLog {
             Ok(()) => Work::Append(set, changes),
             Err(refused) => Work::Refuse(refused),
         };
-        self.queue.push(Job { work, reply: Reply::Append(done) });
+        self.database.queue.push(Job { work, reply: Reply::Append(done) });
     }
 
     fn refresh_witnesses(
@@ -340,7 +331,7 @@ impl ChangeLog for SqliteLog {
 
     fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError> {
         self.head(set)?;
-        self.readers.with("cannot read the log", |connection| {
+        self.database.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT max(position) FROM (\
                  SELECT max(position) AS position FROM resources WHERE set_id = ?1 AND position > 0 AND position < ?2 \
@@ -360,7 +351,7 @@ impl ChangeLog for SqliteLog {
             return Ok(Position(0));
         }
         let mut beyond = head.position.0 as i64 + 1;
-        self.readers.with("cannot read the log", |connection| {
+        self.database.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT position, time FROM changes WHERE set_id = ?1 AND position >= ?2 AND position < ?3 \
                  ORDER BY position LIMIT 1",
@@ -401,7 +392,9 @@ impl ChangeLog for SqliteLog {
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
         self.head(set)?;
-        self.readers.with("cannot read a resource", |connection| resource_of(connection, set, key))
+        self.database
+            .readers
+            .with("cannot read a resource", |connection| resource_of(connection, set, key))
     }
 
     fn scan(
@@ -421,7 +414,7 @@ impl ChangeLog for SqliteLog {
             " FROM resources WHERE set_id = ?1 AND key >= ?2 AND key < ?3 ORDER BY key"
         );
         self.head(set)?;
-        self.readers.with("cannot read the resources", |connection| {
+        self.database.readers.with("cannot read the resources", |connection| {
             let mut statement =
                 connection.prepare_cached(if range.end.is_some() { BETWEEN } else { FROM })?;
             let mut rows = match &range.end {
@@ -446,7 +439,7 @@ impl ChangeLog for SqliteLog {
         visit: Visit<'_, Witnessed>,
     ) -> Result<(), LogError> {
         self.head(set)?;
-        self.readers.with("cannot read the resources", |connection| {
+        self.database.readers.with("cannot read the resources", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT key, witness, content FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key",
             )?;
@@ -465,7 +458,7 @@ impl ChangeLog for SqliteLog {
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         let created = self.head(set)?.created;
-        self.readers.with("cannot read the shards", |connection| {
+        self.database.readers.with("cannot read the shards", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, start_key, end_key, resources, version, time, retired FROM shards \
                  WHERE set_id = ?1 AND retired = 0 ORDER BY start_key",
@@ -477,7 +470,7 @@ impl ChangeLog for SqliteLog {
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
         let created = self.head(set)?.created;
         let Ok(number) = i64::try_from(id.0) else { return Ok(None) };
-        self.readers.with("cannot read a shard", |connection| {
+        self.database.readers.with("cannot read a shard", |connection| {
             let found = connection
                 .prepare_cached(
                     "SELECT id, start_key, end_key, resources, version, time, retired FROM shards \
@@ -533,7 +526,7 @@ impl ChangeLog for SqliteLog {
         let keeps = self.head(set)?.versions_since.is_some();
         let asked = (from, order, limit);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.readers.with("cannot read the versions of a resource", |connection| {
+        self.database.readers.with("cannot read the versions of a resource", |connection| {
             // Versions can be older than a restarted log: imported resources count from the set's
             // creation.
             let created = connection
@@ -559,7 +552,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
-        self.readers.with("cannot read who needs kept contents", |connection| {
+        self.database.readers.with("cannot read who needs kept contents", |connection| {
             connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM contents WHERE id = ?1 AND needed > 0)",
@@ -575,7 +568,7 @@ impl ChangeLog for SqliteLog {
     ) -> Result<Vec<ContentId>, LogError> {
         let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.readers.with("cannot read which kept contents nobody needs", |connection| {
+        self.database.readers.with("cannot read which kept contents nobody needs", |connection| {
             let mut statement = connection
                 .prepare_cached("SELECT DISTINCT id FROM contents WHERE needed = 0 AND id > ?1 ORDER BY id LIMIT ?2")?;
             let rows = statement.query_map(params![after, limit], |row| content(row, 0))?;
@@ -591,7 +584,7 @@ impl ChangeLog for SqliteLog {
         self.head(set)?;
         let (first, limit) =
             (i64::try_from(first).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
-        self.readers.with("cannot read the pages", |connection| {
+        self.database.readers.with("cannot read the pages", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT number, after, last, from_time, until_time FROM pages \
                  WHERE set_id = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
@@ -699,5 +692,16 @@ mod tests {
             assert!(plan.contains(&range), "{plan}");
         }
         assert!(!plan.contains("SCAN resources") && !plan.contains("SCAN changes"), "{plan}");
+    }
+
+    #[test]
+    fn a_temporary_log_is_deleted_with_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.sqlite");
+        let options = SqliteOptions::default();
+        let log = options.open_in(&path, Some(folder), Arc::new(SystemClock)).unwrap();
+        assert!(path.exists());
+        drop(log);
+        assert!(!path.parent().unwrap().exists());
     }
 }

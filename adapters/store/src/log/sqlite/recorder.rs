@@ -4,7 +4,6 @@ use crate::database::writer::Recorder;
 use crate::log::apply;
 use crate::log::commit_signal::CommitSignal;
 use crate::log::limits::{import_is_complete, no_set, other_beginning, still_importing};
-use crate::log::set_rows::Tables;
 use crate::log::set_state::SetState;
 use crate::log::shards::LiveShards;
 use crate::log::sqlite::load::load_set_states;
@@ -156,7 +155,7 @@ impl Run<'_> {
             }),
             Work::RefreshWitnesses(set, witnesses) => self.with_set(*set, |_, tables, _| {
                 for (key, witness) in witnesses {
-                    Tables::set_witness(tables, key, witness)?;
+                    tables.set_witness(key, witness)?;
                 }
                 Ok(Ok(Outcome::Done))
             }),

@@ -1,6 +1,6 @@
 //! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
-use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables};
+use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::sqlite::row_sum::{self, RowKind};
@@ -147,10 +147,9 @@ impl<'c> SqliteTables<'c> {
     }
 }
 
-impl Tables for SqliteTables<'_> {
-    type Row = Box<Resource>;
-
-    fn rows<'k>(&mut self, keys: &[&'k str]) -> rusqlite::Result<StoredRows<'k, Box<Resource>>> {
+impl SqliteTables<'_> {
+    /// Reads the rows of keys, which must be in order without duplicates.
+    pub(crate) fn rows<'k>(&mut self, keys: &[&'k str]) -> rusqlite::Result<StoredRows<'k>> {
         let mut found = HashMap::new();
         for key in keys {
             let mut rows = self.row.query(params![self.set, key])?;
@@ -172,7 +171,11 @@ impl Tables for SqliteTables<'_> {
         Ok(found)
     }
 
-    fn names<'k>(&mut self, names: &[&'k str]) -> rusqlite::Result<HashMap<&'k str, Timestamp>> {
+    /// Reads the times at which idempotency keys of changes were recorded.
+    pub(crate) fn names<'k>(
+        &mut self,
+        names: &[&'k str],
+    ) -> rusqlite::Result<HashMap<&'k str, Timestamp>> {
         let mut found = HashMap::new();
         for name in names {
             let mut rows = self.name.query(params![self.set, name])?;
@@ -183,7 +186,8 @@ impl Tables for SqliteTables<'_> {
         Ok(found)
     }
 
-    fn record(&mut self, changes: &[LogRow<'_>]) -> rusqlite::Result<()> {
+    /// Adds changes to the log.
+    pub(crate) fn record(&mut self, changes: &[LogRow<'_>]) -> rusqlite::Result<()> {
         for change in changes {
             let LogRow { position, time, key, new, .. } = *change;
             let (state, kind) = (new.map(|new| new.state), kind_number(change.kind));
@@ -210,11 +214,13 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn close_pages(&mut self, closed: &[Page], open: &Page) -> rusqlite::Result<()> {
+    /// Stores closed pages and the open one after them.
+    pub(crate) fn close_pages(&mut self, closed: &[Page], open: &Page) -> rusqlite::Result<()> {
         closed.iter().chain([open]).try_for_each(|page| self.put_page(page))
     }
 
-    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> rusqlite::Result<()> {
+    /// Writes the rows of keys, which must be in order without duplicates.
+    pub(crate) fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> rusqlite::Result<()> {
         for (key, write) in rows {
             match write {
                 RowWrite::Insert(new, now) => put(&mut self.insert, self.set, key, new, now)?,
@@ -229,7 +235,9 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn write_tombstones(
+    /// Records the position at which resources left the set, and deletes this record for returned
+    /// resources.
+    pub(crate) fn write_tombstones(
         &mut self,
         left: &[(&str, Position)],
         returned: &[&str],
@@ -246,7 +254,8 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
+    /// Records the idempotency keys of writers for their changes.
+    pub(crate) fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
         for name in names {
             self.remember.execute(params![
                 self.set,
@@ -258,12 +267,14 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn set_witness(&mut self, key: &str, witness: &[u8]) -> rusqlite::Result<()> {
+    /// Replaces a resource's fingerprint, if the resource is known.
+    pub(crate) fn set_witness(&mut self, key: &str, witness: &[u8]) -> rusqlite::Result<()> {
         self.set_witness.execute(params![self.set, key, witness])?;
         Ok(())
     }
 
-    fn middle(
+    /// Finds the middle of a shard; `None` if a half would be empty.
+    pub(crate) fn middle(
         &mut self,
         shard: &LiveShard,
         end: Option<&str>,
@@ -284,7 +295,8 @@ impl Tables for SqliteTables<'_> {
         Ok(None)
     }
 
-    fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<()> {
+    /// Stores a retired shard.
+    pub(crate) fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<()> {
         self.put_shard(shard, end, true)
     }
 }

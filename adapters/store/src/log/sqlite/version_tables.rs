@@ -1,7 +1,7 @@
 //! Statements that change a set's versions, prepared when first needed: most sets do not record
 //! versions.
 
-use crate::log::set_rows::{Encoded, VersionTables};
+use crate::log::set_rows::Encoded;
 use crate::log::set_state::SetState;
 use crate::log::sqlite::row_sum::{self, RowKind};
 use crate::log::sqlite::rows::{content, kind_of};
@@ -49,10 +49,9 @@ impl SqliteTables<'_> {
     }
 }
 
-impl VersionTables for SqliteTables<'_> {
-    type Error = rusqlite::Error;
-
-    fn add_version(
+impl SqliteTables<'_> {
+    /// Adds a version, or replaces the version with this time.
+    pub(crate) fn add_version(
         &mut self,
         key: &str,
         at: Position,
@@ -80,7 +79,8 @@ impl VersionTables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
+    /// Whether any version of this resource is recorded.
+    pub(crate) fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
         self.connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM versions WHERE set_id = ?1 AND key = ?2)",
@@ -88,7 +88,12 @@ impl VersionTables for SqliteTables<'_> {
             .query_row(params![self.set, key], |row| row.get(0))
     }
 
-    fn version_content(&mut self, key: &str, time: Timestamp) -> rusqlite::Result<Option<Dropped>> {
+    /// The content of the version with this time, if there is such a version.
+    pub(crate) fn version_content(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+    ) -> rusqlite::Result<Option<Dropped>> {
         self.connection
             .prepare_cached(
                 "SELECT content FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3",
@@ -97,14 +102,21 @@ impl VersionTables for SqliteTables<'_> {
             .optional()
     }
 
-    fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
+    /// The stored time of the change at a position.
+    pub(crate) fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
         self.connection
             .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
             .query_row(params![self.set, at.0 as i64], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
 
-    fn count_references(&mut self, id: ContentId, counted: Counted) -> rusqlite::Result<i64> {
+    /// Changes the number of rows that need these bytes; returns by how many bytes the needed
+    /// contents grew.
+    pub(crate) fn count_references(
+        &mut self,
+        id: ContentId,
+        counted: Counted,
+    ) -> rusqlite::Result<i64> {
         let before = self
             .connection
             .prepare_cached("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
@@ -127,7 +139,8 @@ impl VersionTables for SqliteTables<'_> {
         Ok(grown)
     }
 
-    fn changes_after(
+    /// Changes after a position, oldest first.
+    pub(crate) fn changes_after(
         &mut self,
         after: Position,
         limit: usize,
@@ -148,13 +161,15 @@ impl VersionTables for SqliteTables<'_> {
         rows.collect()
     }
 
-    fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
+    /// The time of a resource's `number`th newest version, counted from 1.
+    pub(crate) fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
         self.connection.prepare_cached("SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 ORDER BY time DESC LIMIT 1 OFFSET ?3")?
             .query_row(params![self.set, key, number.saturating_sub(1)], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
 
-    fn drop_before(
+    /// Drops a resource's oldest versions from before a time.
+    pub(crate) fn drop_before(
         &mut self,
         key: &str,
         time: Timestamp,

@@ -226,8 +226,8 @@ impl Resolved<'_> {
                 }
             },
             // A dump is made once. A second dump for the same time has other packages.
-            SetDocument::ArchivedDump(kind, begin) => {
-                let dumps = self.archives(set, kind)?.dumps();
+            SetDocument::ArchivedResourceDump(begin) | SetDocument::ArchivedChangeDump(begin) => {
+                let dumps = self.archives(set, document.kind_of_dump())?.dumps();
                 if !dumps.iter().any(|dump| dump.begin == begin) {
                     return Err(PublishError::NotFound);
                 }
@@ -327,7 +327,9 @@ impl Resolved<'_> {
                 output.expect(archives.length()?);
                 archives.part(part)
             }
-            SetDocument::ArchivedDump(kind, begin) => self.archives(set, kind)?.dump(begin),
+            SetDocument::ArchivedResourceDump(begin) | SetDocument::ArchivedChangeDump(begin) => {
+                self.archives(set, document.kind_of_dump())?.dump(begin)
+            }
             SetDocument::ArchivedResourceList(number) => {
                 output.expect(LARGE);
                 let bytes = set.archive().ok_or(PublishError::NotFound)?.list(number)?;

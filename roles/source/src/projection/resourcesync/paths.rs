@@ -1,8 +1,8 @@
 //! Paths of documents, parsed and written.
 
-use super::{ArchiveKind, SetUrls};
+use super::ArchiveKind;
 use crate::projection::plain_number as number;
-use crate::projection::resourcesync::archive::Part;
+use crate::projection::routes::{PathValue, routes};
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
 
@@ -17,37 +17,61 @@ pub(super) enum DocumentPath<S> {
     OfSet(S, SetDocument),
 }
 
-/// One document of a set, with one path below the path of the set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SetDocument {
-    /// `capabilitylist.xml`, with links to the documents of the set
-    CapabilityList,
-    /// `resourcelist.xml`: the Resource List, or its index when there are several
-    ResourceList,
-    /// `resourcelist/{id}.xml`: one of several Resource Lists
-    ResourceListShard(ShardId),
-    /// `changelist.xml`: the Change List, or its index when there are several
-    ChangeList,
-    /// `changelist/{number}.xml`: one of several Change Lists
-    ChangeListPage(u64),
-    /// `resourcedump.xml`: the Resource Dump, or its index when one document is not enough
-    ResourceDump,
-    /// `resourcedump/{number}.xml`: one of several Resource Dumps
-    ResourceDumpPart(u64),
-    /// `changedump.xml`: the Change Dump, or its index when one document is not enough
-    ChangeDump,
-    /// `changedump/{number}.xml`: one of several Change Dumps
-    ChangeDumpPart(u64),
-    /// `resourcelist-archive.xml`, and similar for other kinds: an archive, or an index of several
-    Archive(ArchiveKind),
-    /// `resourcelist-archive/{number}.xml`, and similar for other kinds: one of several archives
-    ArchivePart(ArchiveKind, u64),
-    /// `archived/resourcelist/{number}.xml`: a copy of a Resource List, or the index of a copy
-    ArchivedResourceList(u64),
-    /// `archived/resourcelist/{shard}-{version}-{number}.xml`: a list in the index of a copy
-    ArchivedResourceListPart(ShardId, Position, u64),
-    /// `archived/resourcedump/{begin}.xml`, and similar for Change Dumps: packages of one dump
-    ArchivedDump(ArchiveKind, Timestamp),
+routes! {
+    /// One document of a set, with one path below the path of the set.
+    enum SetDocument {
+        /// Links to the documents of the set.
+        CapabilityList = "capabilitylist.xml",
+        /// The Resource List, or its index when there are several.
+        ResourceList = "resourcelist.xml",
+        /// One of several Resource Lists.
+        ResourceListShard(id: ShardId) = "resourcelist/{}.xml",
+        /// The Change List, or its index when there are several.
+        ChangeList = "changelist.xml",
+        /// One of several Change Lists.
+        ChangeListPage(number: u64) = "changelist/{}.xml",
+        /// The Resource Dump, or its index when one document is not enough.
+        ResourceDump = "resourcedump.xml",
+        /// One of several Resource Dumps.
+        ResourceDumpPart(number: u64) = "resourcedump/{}.xml",
+        /// The Change Dump, or its index when one document is not enough.
+        ChangeDump = "changedump.xml",
+        /// One of several Change Dumps.
+        ChangeDumpPart(number: u64) = "changedump/{}.xml",
+        /// A list in the index of a copy.
+        ArchivedResourceListPart(shard: ShardId, version: Position, number: u64) =
+            "archived/resourcelist/{}-{}-{}.xml",
+        /// A copy of a Resource List, or the index of a copy.
+        ArchivedResourceList(number: u64) = "archived/resourcelist/{}.xml",
+        /// Packages of a Resource Dump, by the start of the dump.
+        ArchivedResourceDump(begin: Timestamp) = "archived/resourcedump/{}.xml",
+        /// Packages of a Change Dump, by the start of the dump.
+        ArchivedChangeDump(begin: Timestamp) = "archived/changedump/{}.xml",
+        /// An archive, or an index of several.
+        Archive(kind: ArchiveKind) = "{}.xml",
+        /// One of several archives.
+        ArchivePart(kind: ArchiveKind, number: u64) = "{}/{}.xml",
+    }
+}
+
+impl SetDocument {
+    /// The kind of an archived dump.
+    pub(super) const fn kind_of_dump(self) -> ArchiveKind {
+        match self {
+            Self::ArchivedChangeDump(_) => ArchiveKind::ChangeDumps,
+            _ => ArchiveKind::ResourceDumps,
+        }
+    }
+}
+
+impl PathValue for ArchiveKind {
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text)
+    }
+
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
 }
 
 impl<S> DocumentPath<S> {
@@ -60,86 +84,9 @@ impl<S> DocumentPath<S> {
             return part.strip_suffix(".xml").and_then(number).map(Self::SourceDescriptionPart);
         }
         let (slug, rest) = path.split_once('/')?;
-        let document = SetDocument::parse(rest)?;
+        let document = SetDocument::parse_in_set(rest)?;
         Some(Self::OfSet(find(slug)?, document))
     }
-}
-
-impl SetDocument {
-    /// Parses a path below the path of the set.
-    fn parse(path: &str) -> Option<Self> {
-        let stem = path.strip_suffix(".xml")?;
-        let whole = match stem {
-            "capabilitylist" => Some(Self::CapabilityList),
-            "resourcelist" => Some(Self::ResourceList),
-            "changelist" => Some(Self::ChangeList),
-            "resourcedump" => Some(Self::ResourceDump),
-            "changedump" => Some(Self::ChangeDump),
-            _ => archive_named(stem).map(Self::Archive),
-        };
-        if whole.is_some() {
-            return whole;
-        }
-        let (folder, name) = stem.rsplit_once('/')?;
-        Some(match folder {
-            "resourcelist" => Self::ResourceListShard(ShardId(number(name)?)),
-            "changelist" => Self::ChangeListPage(number(name)?),
-            "resourcedump" => Self::ResourceDumpPart(number(name)?),
-            "changedump" => Self::ChangeDumpPart(number(name)?),
-            "archived/resourcedump" => {
-                Self::ArchivedDump(ArchiveKind::ResourceDumps, time(number(name)?)?)
-            }
-            "archived/changedump" => {
-                Self::ArchivedDump(ArchiveKind::ChangeDumps, time(number(name)?)?)
-            }
-            "archived/resourcelist" => match three_numbers(name) {
-                Some([shard, version, list]) => {
-                    Self::ArchivedResourceListPart(ShardId(shard), Position(version), list)
-                }
-                None => Self::ArchivedResourceList(number(name)?),
-            },
-            _ => Self::ArchivePart(archive_named(folder)?, number(name)?),
-        })
-    }
-
-    /// URL of the document in a set.
-    pub(super) fn url(self, set: &SetUrls) -> String {
-        match self {
-            Self::CapabilityList => set.capability_list(),
-            Self::ResourceList => set.resource_list(),
-            Self::ResourceListShard(id) => set.resource_list_shard(id),
-            Self::ChangeList => set.change_list(),
-            Self::ChangeListPage(number) => set.change_list_page(number),
-            Self::ResourceDump => set.resource_dump(),
-            Self::ResourceDumpPart(number) => set.resource_dump_part(number),
-            Self::ChangeDump => set.change_dump(),
-            Self::ChangeDumpPart(number) => set.change_dump_part(number),
-            Self::Archive(kind) => set.archive(kind),
-            Self::ArchivePart(kind, part) => set.archive_part(kind, part),
-            Self::ArchivedResourceList(number) => set.archived_resource_list(number),
-            Self::ArchivedResourceListPart(shard, version, number) => {
-                let part = Part { shard, version, number, time: Timestamp::default() };
-                set.archived_resource_list_part(&part)
-            }
-            Self::ArchivedDump(kind, begin) => set.archived_dump(kind, begin),
-        }
-    }
-}
-
-fn archive_named(name: &str) -> Option<ArchiveKind> {
-    ArchiveKind::ALL.into_iter().find(|kind| kind.name() == name)
-}
-
-/// Converts microseconds since 1970 to a time.
-fn time(micros: u64) -> Option<Timestamp> {
-    micros.try_into().ok().map(Timestamp::from_micros)
-}
-
-/// `{number}-{number}-{number}`
-fn three_numbers(text: &str) -> Option<[u64; 3]> {
-    let mut parts = text.split('-').map(number);
-    let three = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(three)
 }
 
 #[cfg(test)]
@@ -185,16 +132,8 @@ mod tests {
                 0,
                 SetDocument::ArchivedResourceListPart(ShardId(1), Position(2), 3),
             ),
-            (
-                "a/archived/changedump/5.xml",
-                0,
-                SetDocument::ArchivedDump(ArchiveKind::ChangeDumps, begin),
-            ),
-            (
-                "b/archived/resourcedump/5.xml",
-                1,
-                SetDocument::ArchivedDump(ArchiveKind::ResourceDumps, begin),
-            ),
+            ("a/archived/changedump/5.xml", 0, SetDocument::ArchivedChangeDump(begin)),
+            ("b/archived/resourcedump/5.xml", 1, SetDocument::ArchivedResourceDump(begin)),
         ] {
             assert_eq!(of(path), Some(DocumentPath::OfSet(set, document)));
             assert_eq!(document.url(&sets[set]), format!("https://example.org/{path}"));

@@ -1,6 +1,7 @@
 //! URLs of documents, built only from the configured public base, never from a request.
 
 use super::archive::Part;
+use super::paths::SetDocument;
 use super::{ArchiveKind, Channel};
 use crate::publish::{SetUrls, SourceUrls};
 use abreast_core::ShardId;
@@ -21,79 +22,77 @@ impl SourceUrls {
 impl SetUrls {
     /// URL of the Capability List of the set.
     pub fn capability_list(&self) -> String {
-        format!("{}capabilitylist.xml", self.base())
+        SetDocument::CapabilityList.url(self)
     }
 
     /// URL of the Resource List or its index.
     pub fn resource_list(&self) -> String {
-        format!("{}resourcelist.xml", self.base())
+        SetDocument::ResourceList.url(self)
     }
 
     /// URL of one list in the index of Resource Lists.
     pub fn resource_list_shard(&self, id: ShardId) -> String {
-        format!("{}resourcelist/{}.xml", self.base(), id.0)
+        SetDocument::ResourceListShard(id).url(self)
     }
 
     /// URL of the Change List or its index.
     pub fn change_list(&self) -> String {
-        format!("{}changelist.xml", self.base())
+        SetDocument::ChangeList.url(self)
     }
 
     /// URL of one page in the index of Change Lists.
     pub fn change_list_page(&self, number: u64) -> String {
-        format!("{}changelist/{number}.xml", self.base())
+        SetDocument::ChangeListPage(number).url(self)
     }
 
     /// URL of an archive or its index.
     pub fn archive(&self, kind: ArchiveKind) -> String {
-        format!("{}{}.xml", self.base(), kind.name())
+        SetDocument::Archive(kind).url(self)
     }
 
     /// URL of one of several archives of a kind.
     pub fn archive_part(&self, kind: ArchiveKind, number: u64) -> String {
-        format!("{}{}/{number}.xml", self.base(), kind.name())
+        SetDocument::ArchivePart(kind, number).url(self)
     }
 
     /// URL of a copy of the Resource List, or of the index of a copy.
     pub fn archived_resource_list(&self, number: u64) -> String {
-        format!("{}archived/resourcelist/{number}.xml", self.base())
+        SetDocument::ArchivedResourceList(number).url(self)
     }
 
     /// URL of a list in the index of a copy.
     pub fn archived_resource_list_part(&self, part: &Part) -> String {
-        format!(
-            "{}archived/resourcelist/{}-{}-{}.xml",
-            self.base(),
-            part.shard.0,
-            part.version.0,
-            part.number
-        )
+        SetDocument::ArchivedResourceListPart(part.shard, part.version, part.number).url(self)
     }
 
     /// URL of a dump in an archive, by the time when the dump began.
     pub fn archived_dump(&self, kind: ArchiveKind, begin: Timestamp) -> String {
-        let name = if kind == ArchiveKind::ChangeDumps { "changedump" } else { "resourcedump" };
-        format!("{}archived/{name}/{}.xml", self.base(), begin.as_micros())
+        let document = if kind == ArchiveKind::ChangeDumps {
+            SetDocument::ArchivedChangeDump
+        } else {
+            SetDocument::ArchivedResourceDump
+        };
+        document(begin).url(self)
     }
 
     /// URL of the Resource Dump or its index.
     pub fn resource_dump(&self) -> String {
-        format!("{}resourcedump.xml", self.base())
+        SetDocument::ResourceDump.url(self)
     }
 
     /// URL of one Resource Dump in the index.
     pub fn resource_dump_part(&self, number: u64) -> String {
-        format!("{}resourcedump/{number}.xml", self.base())
+        SetDocument::ResourceDumpPart(number).url(self)
     }
 
     /// URL of the Change Dump or its index.
     pub fn change_dump(&self) -> String {
-        format!("{}changedump.xml", self.base())
+        SetDocument::ChangeDump.url(self)
     }
 
     /// URL of one Change Dump in the index.
     pub fn change_dump_part(&self, number: u64) -> String {
-        format!("{}changedump/{number}.xml", self.base())
+        SetDocument::ChangeDumpPart(number).url(self)
     }
 
     /// URL of a package of a dump, by the name of the package without `.zip`.

@@ -259,7 +259,7 @@ impl ResolvedDocument for Resolved<'_> {
             SetDocument::Sitemap => {
                 changing(state.position.0 ^ SetDump::version(self.set).rotate_left(24))
             }
-            SetDocument::Shard(id, _) => {
+            SetDocument::Shard((id, _)) => {
                 let shard = self.publisher.log().shard(self.set.id, id)?;
                 changing(shard.ok_or(PublishError::NotFound)?.version.0)
             }
@@ -280,7 +280,7 @@ impl ResolvedDocument for Resolved<'_> {
             SetDocument::Sitemap => {
                 projection.sitemaps(publisher, set).entry_point(self.links(), output)
             }
-            SetDocument::Shard(id, part) => {
+            SetDocument::Shard((id, part)) => {
                 projection.sitemaps(publisher, set).shard(id, part, output)
             }
             SetDocument::CurrentChangeSet => projection.change_sets(publisher, set).current(output),

@@ -1,16 +1,6 @@
-//! Paths of documents of ResourceSync 0.1, and URLs with these paths.
-//!
-//! | path below the path of a set | |
-//! |---|---|
-//! | `v0.1/sitemap.xml` | the Sitemap, or the index of several |
-//! | `v0.1/sitemaps/{shard}.xml` | a Sitemap of the index |
-//! | `v0.1/sitemaps/{shard}-{parts}-{part}.xml` | one of several Sitemaps of a shard |
-//! | `v0.1/changeset.xml` | the current change set |
-//! | `v0.1/changesets/{page}.xml`, `v0.1/changesets/{page}-{part}.xml` | a closed change set |
-//! | `v0.1/notify/changeset` | the topic of pushed change sets |
-//! | `v0.1/subscribe` | the address at which callbacks subscribe to the topic |
+//! Paths of documents of ResourceSync 0.1, and URLs with them.
 
-use crate::projection::plain_number;
+use crate::projection::routes::{PathValue, routes};
 use crate::publish::SetUrls;
 use abreast_core::ShardId;
 
@@ -54,13 +44,16 @@ pub(super) struct ChangeSetNumber {
     pub(super) part: u64,
 }
 
-/// A document of a set, by its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SetDocument {
-    Sitemap,
-    Shard(ShardId, Part),
-    CurrentChangeSet,
-    ClosedChangeSet(ChangeSetNumber),
+routes! {
+    /// A document of a set, by its path.
+    enum SetDocument {
+        /// The Sitemap, or the index of several.
+        Sitemap = "v0.1/sitemap.xml",
+        /// A Sitemap of the index: a shard, or one of several parts of a shard.
+        Shard(part: (ShardId, Part)) = "v0.1/sitemaps/{}.xml",
+        CurrentChangeSet = "v0.1/changeset.xml",
+        ClosedChangeSet(number: ChangeSetNumber) = "v0.1/changesets/{}.xml",
+    }
 }
 
 impl SetDocument {
@@ -68,38 +61,8 @@ impl SetDocument {
     /// name.
     pub(super) fn parse<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<(S, Self)> {
         let (slug, rest) = path.split_once('/')?;
-        let stem = rest.strip_prefix("v0.1/")?.strip_suffix(".xml")?;
-        let document = match stem {
-            "sitemap" => Self::Sitemap,
-            "changeset" => Self::CurrentChangeSet,
-            _ => match stem.split_once('/')? {
-                ("sitemaps", name) => shard(name)?,
-                ("changesets", name) => Self::ClosedChangeSet(change_set_number(name)?),
-                _ => return None,
-            },
-        };
+        let document = Self::parse_in_set(rest)?;
         Some((find(slug)?, document))
-    }
-
-    /// URL of the document in a set.
-    pub(super) fn url(self, set: &SetUrls) -> String {
-        let base = set.base();
-        match self {
-            Self::Sitemap => format!("{base}v0.1/sitemap.xml"),
-            Self::Shard(ShardId(id), Part { of: 1, .. }) => {
-                format!("{base}v0.1/sitemaps/{id}.xml")
-            }
-            Self::Shard(ShardId(id), Part { of, number }) => {
-                format!("{base}v0.1/sitemaps/{id}-{of}-{number}.xml")
-            }
-            Self::CurrentChangeSet => format!("{base}v0.1/changeset.xml"),
-            Self::ClosedChangeSet(ChangeSetNumber { page, part: 1 }) => {
-                format!("{base}v0.1/changesets/{page}.xml")
-            }
-            Self::ClosedChangeSet(ChangeSetNumber { page, part }) => {
-                format!("{base}v0.1/changesets/{page}-{part}.xml")
-            }
-        }
     }
 }
 
@@ -113,30 +76,41 @@ pub(super) fn subscribe(set: &SetUrls) -> String {
     format!("{}{SUBSCRIBE}", set.base())
 }
 
-/// Parses `{id}` or `{id}-{of}-{number}` into a Sitemap.
-fn shard(name: &str) -> Option<SetDocument> {
-    let (id, part) = match name.split_once('-') {
-        None => (name, Part::WHOLE),
-        Some((id, part)) => {
-            let (of, number) = part.split_once('-')?;
-            let part = Part { of: plain_number(of)?, number: plain_number(number)? };
-            let valid = part.of.is_power_of_two()
-                && (2..=MAX_PARTS).contains(&part.of)
-                && (1..=part.of).contains(&part.number);
-            (id, Some(part).filter(|_| valid)?)
+/// `{id}` or `{id}-{of}-{number}`
+impl PathValue for (ShardId, Part) {
+    fn parse(name: &str) -> Option<Self> {
+        let Some((id, part)) = name.split_once('-') else {
+            return Some((ShardId::parse(name)?, Part::WHOLE));
+        };
+        let (of, number) = part.split_once('-')?;
+        let part = Part { of: u64::parse(of)?, number: u64::parse(number)? };
+        let valid = part.of.is_power_of_two()
+            && (2..=MAX_PARTS).contains(&part.of)
+            && (1..=part.of).contains(&part.number);
+        Some((ShardId::parse(id)?, Some(part).filter(|_| valid)?))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            (id, Part { of: 1, .. }) => id.text(),
+            (id, Part { of, number }) => format!("{}-{of}-{number}", id.text()),
         }
-    };
-    Some(SetDocument::Shard(ShardId(plain_number(id)?), part))
+    }
 }
 
-/// Parses `{page}` or `{page}-{part}` into a change set.
-fn change_set_number(name: &str) -> Option<ChangeSetNumber> {
-    match name.split_once('-') {
-        None => Some(ChangeSetNumber { page: plain_number(name)?, part: 1 }),
-        Some((page, part)) => {
-            let part = plain_number(part).filter(|part| *part > 1)?;
-            Some(ChangeSetNumber { page: plain_number(page)?, part })
-        }
+/// `{page}` or `{page}-{part}`
+impl PathValue for ChangeSetNumber {
+    fn parse(name: &str) -> Option<Self> {
+        let (page, part) = match name.split_once('-') {
+            None => (name, 1),
+            Some((page, part)) => (page, u64::parse(part).filter(|part| *part > 1)?),
+        };
+        Some(Self { page: u64::parse(page)?, part })
+    }
+
+    fn text(&self) -> String {
+        let Self { page, part } = self;
+        if *part == 1 { page.text() } else { format!("{page}-{part}") }
     }
 }
 
@@ -153,7 +127,7 @@ mod tests {
     fn every_document_has_one_path() {
         let sets = ["a", "b"].map(|slug| SourceUrls::new("https://example.org/").set(slug));
         let closed = |page, part| SetDocument::ClosedChangeSet(ChangeSetNumber { page, part });
-        let shard = |id, of, number| SetDocument::Shard(ShardId(id), Part { of, number });
+        let shard = |id, of, number| SetDocument::Shard((ShardId(id), Part { of, number }));
         for (path, set, document) in [
             ("a/v0.1/sitemap.xml", 0, SetDocument::Sitemap),
             ("b/v0.1/sitemaps/12.xml", 1, shard(12, 1, 1)),

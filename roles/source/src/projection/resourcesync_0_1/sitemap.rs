@@ -97,7 +97,7 @@ impl Sitemaps<'_> {
         for (shard, outline) in all {
             let of = outline.parts.len() as u64;
             for (number, categories) in (1..).zip(&outline.parts) {
-                let document = SetDocument::Shard(shard.id, Part { of, number });
+                let document = SetDocument::Shard((shard.id, Part { of, number }));
                 sitemaps.push((document, shard.time, categories));
             }
         }
@@ -154,7 +154,7 @@ impl Sitemaps<'_> {
         let mut all = Vec::new();
         for (shard, outline) in shards.iter().zip(self.outlines_of(&shards, &head)?) {
             let of = outline.parts.len() as u64;
-            let part = |number| SetDocument::Shard(shard.id, Part { of, number });
+            let part = |number| SetDocument::Shard((shard.id, Part { of, number }));
             all.extend((1..=of).map(part));
         }
         Ok(if all.len() > 1 { all } else { Vec::new() })
