@@ -9,6 +9,7 @@
 use crate::errors::ExitCodeError;
 use crate::errors::UsageError;
 use crate::errors::{SecretError, SecretForSeveral};
+use abreast_destination::{ExitCode, SetsError};
 use abreast_net::ErrorKind;
 use abreast_source::static_site::SiteError;
 
@@ -35,6 +36,13 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(1)
 }
 
+/// Reports an error of a job outside a copy, and returns its exit code.
+pub(crate) fn print_error(error: &anyhow::Error) -> u8 {
+    let code = code(error);
+    crate::logging::failure(error, code);
+    code
+}
+
 /// The causes on this machine. Causes of network errors are left out: a connection that a firewall refuses is not a
 /// denied permission for a file.
 pub(crate) fn of_machine(
@@ -49,6 +57,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if let Some(error) = cause.downcast_ref::<abreast_destination::Error>() {
         return Some(error.exit_code().number());
+    }
+    // An error of the system has the code of its cause.
+    if cause.downcast_ref::<SetsError>().is_some_and(|error| error.exit_code() == ExitCode::Usage) {
+        return Some(USAGE);
     }
     if cause
         .downcast_ref::<abreast_core::LogError>()

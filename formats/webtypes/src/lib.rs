@@ -11,6 +11,7 @@ mod json;
 mod link_header;
 mod logins;
 pub mod md5_lanes;
+mod nearest;
 pub mod relation;
 mod robots;
 mod segment;
@@ -33,6 +34,7 @@ pub use link_header::{
     parse_link_headers, write_link,
 };
 pub use logins::{without_login, without_logins, without_logins_of_urls};
+pub use nearest::nearest;
 pub use robots::{robots_fields, robots_sitemaps};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
