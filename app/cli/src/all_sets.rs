@@ -18,7 +18,7 @@ pub(crate) fn observers(
 pub(crate) fn report(error: SetsError, reporter: &Reporter) -> u8 {
     match error {
         SetsError::Run(error) => failed(reporter, &error),
-        error => crate::exit::print_error(&error.into()),
+        error => crate::logging::print_error(&error.into()),
     }
 }
 

@@ -36,13 +36,6 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(1)
 }
 
-/// Reports an error of a job outside a copy, and returns its exit code.
-pub(crate) fn print_error(error: &anyhow::Error) -> u8 {
-    let code = code(error);
-    crate::logging::failure(error, code);
-    code
-}
-
 /// The causes on this machine. Causes of network errors are left out: a connection that a firewall refuses is not a
 /// denied permission for a file.
 pub(crate) fn of_machine(

@@ -2,7 +2,7 @@
 
 use crate::config::File;
 use crate::errors::UsageError;
-use abreast_destination::{OpenOutput, Output, SyncOptions, TargetOptions, TargetPlace};
+use abreast_destination::{Output, SyncOptions, TargetOptions, TargetPlace};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::path::Path;
@@ -78,7 +78,7 @@ impl TargetArgs {
             label_predicates: self.label_predicate.clone(),
             label_languages: self.label_language.clone(),
             set_folder,
-            output: Some(OpenOutput(|| Output::new(crate::terminal::output()))),
+            output: Some(|| Output::new(crate::terminal::output())),
         };
         let set = options.set_target(target, &given);
         set.map_err(|error| UsageError(error.to_string()).into())

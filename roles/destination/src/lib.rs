@@ -57,7 +57,7 @@ pub use run::sets::{
     test_filter_sets,
 };
 pub use run::sync::{sync, test_filter};
-pub use sink::target::{OpenOutput, TargetError, TargetOptions};
+pub use sink::target::{TargetError, TargetOptions};
 pub use sink::targets::{TargetPlace, target_folder};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.

@@ -186,22 +186,32 @@ impl SinkOptions {
         }
     }
 
-    /// The kinds as targets name them, in the order of messages.
-    pub(crate) const TARGETS: [TargetRow; 10] = [
-        TargetRow::of::<WarcOptions>(|target| TargetKind::read(target).map(Self::Warc)),
-        TargetRow::of::<NQuadsOptions>(|target| TargetKind::read(target).map(Self::NQuads)),
-        TargetRow::of::<LabelsOptions>(|target| TargetKind::read(target).map(Self::Labels)),
-        TargetRow::of::<OxigraphOptions>(|target| TargetKind::read(target).map(Self::Oxigraph)),
-        TargetRow::of::<SparqlOptions>(|target| TargetKind::read(target).map(Self::Sparql)),
-        TargetRow::of::<GraphStoreOptions>(|target| TargetKind::read(target).map(Self::GraphStore)),
-        TargetRow::of::<PushOptions>(|target| TargetKind::read(target).map(Self::Push)),
-        TargetRow::of::<Files>(|target| Files::read(target).map(|_| Self::Folder)),
-        #[cfg(feature = "s3")]
-        TargetRow::of::<ObjectsOptions>(|target| TargetKind::read(target).map(Self::Objects)),
-        #[cfg(not(feature = "s3"))]
-        TargetRow::of::<NoObjects>(|target| NoObjects::read(target).map(|_| Self::Folder)),
-        TargetRow::of::<LinesOptions>(|target| TargetKind::read(target).map(Self::Lines)),
-    ];
+    /// The kinds of targets, in the order of messages.
+    pub(crate) const fn targets() -> &'static [TargetRow] {
+        const {
+            &[
+                TargetRow::of::<WarcOptions>(|target| TargetKind::read(target).map(Self::Warc)),
+                TargetRow::of::<NQuadsOptions>(|target| TargetKind::read(target).map(Self::NQuads)),
+                TargetRow::of::<LabelsOptions>(|target| TargetKind::read(target).map(Self::Labels)),
+                TargetRow::of::<OxigraphOptions>(|target| {
+                    TargetKind::read(target).map(Self::Oxigraph)
+                }),
+                TargetRow::of::<SparqlOptions>(|target| TargetKind::read(target).map(Self::Sparql)),
+                TargetRow::of::<GraphStoreOptions>(|target| {
+                    TargetKind::read(target).map(Self::GraphStore)
+                }),
+                TargetRow::of::<PushOptions>(|target| TargetKind::read(target).map(Self::Push)),
+                TargetRow::of::<Files>(|target| Files::read(target).map(|_| Self::Folder)),
+                #[cfg(feature = "s3")]
+                TargetRow::of::<ObjectsOptions>(|target| {
+                    TargetKind::read(target).map(Self::Objects)
+                }),
+                #[cfg(not(feature = "s3"))]
+                TargetRow::of::<NoObjects>(|target| NoObjects::read(target).map(|_| Self::Folder)),
+                TargetRow::of::<LinesOptions>(|target| TargetKind::read(target).map(Self::Lines)),
+            ]
+        }
+    }
 
     /// Whether URIs are mapped to paths.
     pub(crate) fn has_paths(&self) -> bool {

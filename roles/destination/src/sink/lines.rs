@@ -13,7 +13,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::report::sinks::{LinesOptions, Output};
-use crate::sink::target::{Target, TargetError, TargetKind, TargetOption};
+use crate::sink::target::{CONTENT, Target, TargetError, TargetKind};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -264,7 +264,7 @@ impl LinesWriter {
 
 impl TargetKind for LinesOptions {
     const FORMS: &'static [&'static str] = &["-"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::Content];
+    const OPTIONS: &'static [&'static str] = &[CONTENT];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         let content_bytes_max = target.given.content_bytes_max;
@@ -275,7 +275,7 @@ impl TargetKind for LinesOptions {
         }
         target.use_state("a stream")?;
         let standard_output = || Output::new(std::io::stdout());
-        let output = target.given.output.map_or_else(standard_output, |open| (open.0)());
+        let output = target.given.output.map_or_else(standard_output, |open| open());
         Ok(Self { output, content_bytes_max })
     }
 }

@@ -1,6 +1,6 @@
 //! The text of a target, such as `warc:DIR`, as each kind of copy declares and reads it.
 //!
-//! A kind implements [`TargetKind`] next to its `SinkKind`; `SinkOptions::TARGETS` lists the kinds,
+//! A kind implements [`TargetKind`] next to its `SinkKind`; `SinkOptions::targets` lists the kinds,
 //! and `targets.rs` finds the kind of a text.
 
 use crate::report::options::SyncOptions;
@@ -12,9 +12,19 @@ pub(crate) const OBJECT_FORMS: &[&str] = &["s3://BUCKET", "file://DIR"];
 /// The word for a graph of each resource.
 const OF_RESOURCE: &str = "resource";
 
+/// Options that only some kinds have, as messages show them.
+pub(crate) const SEGMENT_SIZE: &str = "--segment-size";
+pub(crate) const COMPRESS: &str = "--compress";
+pub(crate) const BLOCK_DIGEST: &str = "--block-digest";
+pub(crate) const CONTENT: &str = "--content";
+pub(crate) const GRAPH: &str = "--graph";
+pub(crate) const QUERY_URL: &str = "--query-url";
+pub(crate) const LABEL_PREDICATE: &str = "--label-predicate";
+pub(crate) const LABEL_LANGUAGE: &str = "--label-language";
+
 /// Options that only some kinds of copies have. A target whose kind does not have a given option is
 /// refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct TargetOptions {
     /// Length of a file, in bytes, from which on another file is started. Default: 1 GiB for WARC,
     /// 64 MiB for N-Quads.
@@ -35,135 +45,73 @@ pub struct TargetOptions {
     pub label_predicates: Vec<String>,
     /// Languages of labels, the best first; each entity then has one label. Default: all labels.
     pub label_languages: Vec<String>,
-    /// The folder of the published set that `set:NAME` names.
+    /// The folder of the published set for `set:NAME`.
     pub set_folder: Option<PathBuf>,
-    /// Opens the writer of the target `-`. Default: standard output.
-    pub output: Option<OpenOutput>,
-}
-
-/// A function that opens the writer of a stream, called only for targets that are streams.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenOutput(pub fn() -> Output);
-
-impl PartialEq for OpenOutput {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::fn_addr_eq(self.0, other.0)
-    }
-}
-
-impl Eq for OpenOutput {}
-
-/// An option of [`TargetOptions`] that a kind of copy may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TargetOption {
-    SegmentSize,
-    Compress,
-    BlockDigest,
-    Content,
-    Graph,
-    QueryUrl,
-    LabelPredicate,
-    LabelLanguage,
+    /// Opens the writer of the target `-`, and is called for no other target. Default: standard
+    /// output.
+    pub output: Option<fn() -> Output>,
 }
 
 impl TargetOptions {
-    /// Each option with its flag, and whether a value is given.
-    pub(crate) const fn given(&self) -> [(TargetOption, &'static str, bool); 8] {
+    /// Each option, and whether a value is given.
+    pub(crate) const fn given(&self) -> [(&'static str, bool); 8] {
         [
-            (TargetOption::SegmentSize, "--segment-size", self.segment_bytes.is_some()),
-            (TargetOption::Compress, "--compress", self.compression > 0),
-            (TargetOption::BlockDigest, "--block-digest", self.block_digest),
-            (TargetOption::Content, "--content", self.content_bytes_max.is_some()),
-            (TargetOption::Graph, "--graph", self.graph.is_some()),
-            (TargetOption::QueryUrl, "--query-url", self.query_url.is_some()),
-            (TargetOption::LabelPredicate, "--label-predicate", !self.label_predicates.is_empty()),
-            (TargetOption::LabelLanguage, "--label-language", !self.label_languages.is_empty()),
+            (SEGMENT_SIZE, self.segment_bytes.is_some()),
+            (COMPRESS, self.compression > 0),
+            (BLOCK_DIGEST, self.block_digest),
+            (CONTENT, self.content_bytes_max.is_some()),
+            (GRAPH, self.graph.is_some()),
+            (QUERY_URL, self.query_url.is_some()),
+            (LABEL_PREDICATE, !self.label_predicates.is_empty()),
+            (LABEL_LANGUAGE, !self.label_languages.is_empty()),
         ]
     }
 }
 
-/// The reason why the text of a target or an option cannot be used.
+/// The reason why the text of a target or an option cannot be used. Texts in errors contain no login.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// The word before the first colon is not a kind of copy.
+    /// The word before the first colon is not a kind of copy: the word, the help and the target.
     #[error(
-        "`{word}:` is not a kind of copy (help: {help}; a folder whose name has a colon is written with its path: ./{target})"
+        "`{0}:` is not a kind of copy (help: {1}; a folder whose name has a colon is written with its path: ./{2})"
     )]
-    UnknownKind {
-        /// The word, in lower case.
-        word: String,
-        /// The target without a login.
-        target: String,
-        /// The kind that was probably meant, or a list of all kinds.
-        help: String,
-    },
-    /// The target is the address of a server, without the kind of server.
+    UnknownKind(String, String, String),
+    /// The target is the address of a server, and the kind of server is missing: the target and the
+    /// kinds.
     #[error(
-        "`{target}` is a URL; the second argument must be a folder (help: name a folder, or the kind of server: {kinds}; a \
-         folder whose name has a colon is written with its path: ./{target})"
+        "`{0}` is a URL; the second argument must be a folder (help: name a folder, or the kind of server: {1}; a \
+         folder whose name has a colon is written with its path: ./{0})"
     )]
-    ServerWithoutKind {
-        /// The target without a login.
-        target: String,
-        /// The kinds of servers.
-        kinds: String,
-    },
-    /// The folder is missing after the word for the kind.
-    #[error("`{}:` needs a folder (help: abreast sync URL {form})", word_of(form).unwrap_or_default())]
-    FolderMissing {
-        /// The form of targets of this kind.
-        form: &'static str,
-    },
-    /// A copy that is not in a folder needs a folder for its state.
-    #[error("{place} has no folder for its state (help: name one with `--state DIR`)")]
-    StateMissing {
-        /// The place of the copy.
-        place: &'static str,
-    },
-    /// The folder of a published set is not known ([`TargetOptions::set_folder`]).
-    #[error("the folder of the set `{name}` is not known (help: name the folder itself)")]
-    SetUnknown {
-        /// The name of the set.
-        name: String,
-    },
-    /// The option has no effect on copies of this kind.
-    #[error(
-        "`{option}` has no effect on a copy in `{target}` (help: leave it out; it is for {kinds})"
-    )]
-    OptionWithoutEffect {
-        /// The option, as a flag.
-        option: &'static str,
-        /// The target without a login.
-        target: String,
-        /// The kinds of copies that have the option.
-        kinds: String,
-    },
-    /// The value of an option, or the place, does not fit the kind.
+    ServerWithoutKind(String, String),
+    /// The folder is missing after the word of the kind with this form.
+    #[error("`{word}:` needs a folder (help: abreast sync URL {form})", word = word_of(.0).unwrap_or_default(), form = .0)]
+    FolderMissing(&'static str),
+    /// A copy in this place, which is not a folder, needs a folder for its database.
+    #[error("{0} has no folder for its state (help: name one with `--state DIR`)")]
+    StateMissing(&'static str),
+    /// The folder of the published set with this name is not known ([`TargetOptions::set_folder`]).
+    #[error("the folder of the set `{0}` is not known (help: name the folder itself)")]
+    SetUnknown(String),
+    /// The option has no effect on this target: the option, the target and the kinds that have the option.
+    #[error("`{0}` has no effect on a copy in `{1}` (help: leave it out; it is for {2})")]
+    OptionWithoutEffect(&'static str, String, String),
+    /// The place, or the value of an option, does not fit the kind.
     #[error("{0}")]
     Unsuitable(&'static str),
-    /// This build does not contain the kind of copy.
-    #[error(
-        "cannot keep a copy in {target}: this program was built without {missing} (help: {help})"
-    )]
-    NotBuilt {
-        /// The target without a login.
-        target: String,
-        /// The missing part.
-        missing: &'static str,
-        /// How to build the program with the part.
-        help: &'static str,
-    },
+    /// This build does not contain the kind: the target, the missing part, and how to build with it.
+    #[error("cannot keep a copy in {0}: this program was built without {1} (help: {2})")]
+    NotBuilt(String, &'static str, &'static str),
 }
 
-/// A kind of copy, as the text of a target names it.
+/// A kind of copy, and the texts of its targets.
 pub(crate) trait TargetKind: Sized {
     /// The forms of the text: a word, a colon and what follows in capitals, such as `warc:DIR`.
     const FORMS: &'static [&'static str];
     /// The options that the kind has.
-    const OPTIONS: &'static [TargetOption] = &[];
+    const OPTIONS: &'static [&'static str] = &[];
 
-    /// Reads the options of the kind, and sets the folder of the copy or of its state.
+    /// Reads the options of the kind, and sets the folder of the copy or of its database.
     ///
     /// # Errors
     /// The place or the value of an option does not fit the kind.
@@ -179,18 +127,15 @@ impl TargetKind for NoObjects {
     const FORMS: &'static [&'static str] = OBJECT_FORMS;
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
-        Err(TargetError::NotBuilt {
-            target: abreast_webtypes::without_login(target.text).into_owned(),
-            missing: "object stores",
-            help: "build it with the default features",
-        })
+        let target = abreast_webtypes::without_login(target.text).into_owned();
+        Err(TargetError::NotBuilt(target, "object stores", "build it with the default features"))
     }
 }
 
 /// A [`TargetKind`] in the list of kinds.
 pub(crate) struct TargetRow {
     pub(crate) forms: &'static [&'static str],
-    pub(crate) options: &'static [TargetOption],
+    pub(crate) options: &'static [&'static str],
     pub(crate) read: fn(&mut Target<'_>) -> Result<SinkOptions, TargetError>,
 }
 
@@ -216,17 +161,16 @@ impl Target<'_> {
     /// Uses the place as the folder of the copy; `form` is for the help.
     pub(crate) fn use_folder(&mut self, form: &'static str) -> Result<(), TargetError> {
         if self.place.is_empty() {
-            return Err(TargetError::FolderMissing { form });
+            return Err(TargetError::FolderMissing(form));
         }
         self.options.folder = PathBuf::from(self.place);
         Ok(())
     }
 
-    /// Uses the folder of the state for a copy that is not in a folder; `place` is the place of the
+    /// Uses the folder of the database for a copy that is not in a folder; `place` is the place of the
     /// copy in words.
     pub(crate) fn use_state(&mut self, place: &'static str) -> Result<(), TargetError> {
-        self.options.folder =
-            self.options.state.take().ok_or(TargetError::StateMissing { place })?;
+        self.options.folder = self.options.state.take().ok_or(TargetError::StateMissing(place))?;
         Ok(())
     }
 

@@ -1,12 +1,12 @@
-//! Finding the kind of copy that the text of a target names.
+//! Finding the kind of copy by the text of a target.
 
-use super::target::{Target, TargetError, TargetOption, TargetOptions, TargetRow, word_of};
+use super::target::{Target, TargetError, TargetOptions, word_of};
 use crate::report::options::SyncOptions;
 use crate::report::sinks::SinkOptions;
 use abreast_webtypes::{nearest, without_login};
 use std::path::{Path, PathBuf};
 
-/// The place that the text of a target names, without the options of its kind.
+/// The place in the text of a target, without the options of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TargetPlace<'t> {
@@ -16,7 +16,7 @@ pub enum TargetPlace<'t> {
     Address(&'t str),
     /// The name of a published set.
     Set(&'t str),
-    /// Lines on standard output.
+    /// A stream of lines on standard output.
     Stream,
 }
 
@@ -52,7 +52,7 @@ impl<'t> TargetPlace<'t> {
 /// ```
 pub fn target_folder(target: &str) -> &Path {
     let is_file = |form: &&&str| form.ends_with(":DIR") || form.ends_with(":FILE");
-    let place = SinkOptions::TARGETS
+    let place = SinkOptions::targets()
         .iter()
         .find_map(|row| row.forms.iter().filter(is_file).find_map(|form| place_of(form, target)));
     Path::new(place.unwrap_or(target))
@@ -61,7 +61,7 @@ pub fn target_folder(target: &str) -> &Path {
 impl SyncOptions {
     /// Sets the kind and the place of the copy from the text of a target: a folder, or a word for
     /// another kind and its place, such as `warc:DIR`, `nquads:DIR`, `sparql:URL` or
-    /// `s3://BUCKET/PREFIX`; `-` is a stream of lines. A copy that is not in a folder has its state
+    /// `s3://BUCKET/PREFIX`; `-` is a stream of lines. A copy that is not in a folder has its database
     /// in [`SyncOptions::state`].
     ///
     /// ```
@@ -78,13 +78,13 @@ impl SyncOptions {
     /// ```
     ///
     /// # Errors
-    /// The text does not name a place of a kind of copy, or an option has no effect on the kind.
+    /// The text does not contain a place of a kind of copy, or an option has no effect on the kind.
     pub fn set_target(&mut self, text: &str, given: &TargetOptions) -> Result<(), TargetError> {
-        let found = SinkOptions::TARGETS.into_iter().find_map(|row| {
+        let found = SinkOptions::targets().iter().find_map(|row| {
             let place = row.forms.iter().find_map(|form| place_of(form, text))?;
             Some((row, place))
         });
-        let mut has: &[TargetOption] = &[];
+        let mut has: &[&str] = &[];
         match found {
             Some((row, place)) => {
                 has = row.options;
@@ -95,15 +95,13 @@ impl SyncOptions {
                 None => (self.folder, self.sink) = (PathBuf::from(text), SinkOptions::default()),
             },
         }
-        let has_no_effect =
-            |(option, _, is_given): &(TargetOption, &str, bool)| *is_given && !has.contains(option);
-        match given.given().into_iter().find(has_no_effect) {
+        let mut given = given.given().into_iter().filter(|(_, is_given)| *is_given);
+        match given.find(|(option, _)| !has.contains(option)) {
             None => Ok(()),
-            Some((option, flag, _)) => Err(TargetError::OptionWithoutEffect {
-                option: flag,
-                target: without_login(text).into_owned(),
-                kinds: kinds_with(option),
-            }),
+            Some((option, _)) => {
+                let target = without_login(text).into_owned();
+                Err(TargetError::OptionWithoutEffect(option, target, kinds_with(option)))
+            }
         }
     }
 }
@@ -123,15 +121,14 @@ fn start_of(form: &str) -> &str {
 }
 
 /// The kinds that have an option, as a list.
-fn kinds_with(option: TargetOption) -> String {
-    let has = |row: &TargetRow| row.options.contains(&option);
-    let kinds = SinkOptions::TARGETS.into_iter().filter(has);
+fn kinds_with(option: &str) -> String {
+    let kinds = SinkOptions::targets().iter().filter(|row| row.options.contains(&option));
     kinds.map(|row| start_of(row.forms[0])).collect::<Vec<_>>().join(", ")
 }
 
 /// The forms of the targets of all kinds, in the order of the kinds, for which `is_listed` is true.
 fn forms(is_listed: impl Fn(&&str) -> bool) -> Vec<&'static str> {
-    SinkOptions::TARGETS.iter().flat_map(|row| row.forms).copied().filter(is_listed).collect()
+    SinkOptions::targets().iter().flat_map(|row| row.forms).copied().filter(is_listed).collect()
 }
 
 /// The error for a target with an unknown word before a colon.
@@ -141,7 +138,7 @@ fn unknown_kind(target: &str, word: &str) -> TargetError {
     let word = word.to_ascii_lowercase();
     if matches!(&*word, "http" | "https") {
         let kinds = listed(&forms(|form| form.ends_with(":URL")), "or");
-        return TargetError::ServerWithoutKind { target, kinds };
+        return TargetError::ServerWithoutKind(target, kinds);
     }
     let forms = forms(|_| true);
     let words: Vec<&str> = forms.iter().filter_map(|form| word_of(form)).collect();
@@ -152,7 +149,7 @@ fn unknown_kind(target: &str, word: &str) -> TargetError {
         Some(kind) => format!("did you mean `{kind}:{rest}`?"),
         None => format!("the kinds are {}", listed(&forms, "and")),
     };
-    TargetError::UnknownKind { word, target, help }
+    TargetError::UnknownKind(word, help, target)
 }
 
 /// Whether a form is the URL of an object store with this scheme.

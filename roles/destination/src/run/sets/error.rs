@@ -12,81 +12,40 @@ pub enum SetsError {
     /// The Source cannot be read, or another run uses the copies.
     #[error(transparent)]
     Run(#[from] Error),
-    /// The copies have their states in another folder, which the options do not contain.
+    /// The copies in the first folder have their databases in the second folder, which the options
+    /// do not contain.
     #[error(
         "the copies in {} have their states in {}\n  help: give `--state {}`",
-        copies.display(), state.display(), state.display()
+        .0.display(), .1.display(), .1.display()
     )]
-    StatesElsewhere {
-        /// The folder of the copies.
-        copies: PathBuf,
-        /// The folder of their states.
-        state: PathBuf,
-    },
+    StatesElsewhere(PathBuf, PathBuf),
     /// The folder already contains the copy of a single set.
-    #[error("{} is a copy of one set\n  help: give `--all-sets` a folder of its own", folder.display())]
-    OneSet {
-        /// The folder of the copy.
-        folder: PathBuf,
-    },
-    /// The folder contains copies, and of none of the sets that the Source has.
+    #[error("{} is a copy of one set\n  help: give `--all-sets` a folder of its own", .0.display())]
+    OneSet(PathBuf),
+    /// The folder contains copies of other sets only: the folder, one of the sets, and the Source.
     #[error(
-        "{} holds copies of other sets, such as {example}, and of none that {url} has\n  help: use another folder",
-        folder.display()
+        "{folder} holds copies of other sets, such as {example}, and of none that {url} has\n  help: use another folder",
+        folder = .0.display(), example = .1, url = .2
     )]
-    OtherSets {
-        /// The folder of the copies.
-        folder: PathBuf,
-        /// The Capability List of a set with a copy.
-        example: String,
-        /// The address of the Source.
-        url: String,
-    },
+    OtherSets(PathBuf, String, String),
     /// Too few files may be open to follow all sets in parallel.
     #[error(transparent)]
     OpenFiles(#[from] TooFewFiles),
-    /// The folder for the states of the copies cannot be made.
-    #[error("cannot make `{}`", path.display())]
-    FolderNotMade {
-        /// The folder.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// The folder with the states of the copies cannot be opened.
-    #[error("cannot open the folder of the state `{}`", path.display())]
-    FolderNotOpened {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        #[source]
-        cause: abreast_folder::Error,
-    },
+    /// The common folder of the copies cannot be made.
+    #[error("cannot make `{}`", .0.display())]
+    FolderNotMade(PathBuf, #[source] std::io::Error),
+    /// The common folder of the copies cannot be opened.
+    #[error("cannot open the folder of the state `{}`", .0.display())]
+    FolderNotOpened(PathBuf, #[source] abreast_folder::Error),
     /// The record of the sets or the folder of a copy cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// The record of the sets is not what a run wrote.
-    #[error("`{}` is damaged\n  help: remove it; folders are given to sets by their names again", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("cannot read `{}`", .0.display())]
+    Unreadable(PathBuf, #[source] std::io::Error),
+    /// The record of the sets is not the text that a run wrote.
+    #[error("`{}` is damaged\n  help: remove it; folders are given to sets by their names again", .0.display())]
+    Damaged(PathBuf),
     /// The record of the sets cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        cause: std::io::Error,
-    },
+    #[error("cannot write `{}`", .0.display())]
+    Unwritable(PathBuf, #[source] std::io::Error),
 }
 
 impl SetsError {
@@ -94,15 +53,15 @@ impl SetsError {
     pub const fn exit_code(&self) -> ExitCode {
         match self {
             Self::Run(error) => error.exit_code(),
-            Self::StatesElsewhere { .. }
-            | Self::OneSet { .. }
-            | Self::OtherSets { .. }
+            Self::StatesElsewhere(..)
+            | Self::OneSet(_)
+            | Self::OtherSets(..)
             | Self::OpenFiles(_) => ExitCode::Usage,
-            Self::Damaged { .. } => ExitCode::Other,
-            Self::FolderNotMade { .. }
-            | Self::FolderNotOpened { .. }
-            | Self::Unreadable { .. }
-            | Self::Unwritable { .. } => ExitCode::Io,
+            Self::Damaged(_) => ExitCode::Other,
+            Self::FolderNotMade(..)
+            | Self::FolderNotOpened(..)
+            | Self::Unreadable(..)
+            | Self::Unwritable(..) => ExitCode::Io,
         }
     }
 }

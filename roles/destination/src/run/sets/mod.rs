@@ -2,7 +2,7 @@
 //!
 //! The record `sets.json` maps each set to its folder and persists between runs. A set therefore
 //! never changes its folder, and the copies of sets that the Source no longer offers are known.
-//! Each copy has its own state, like the copy of a single set; see decision 26 for the reasons.
+//! Each copy has its own database, like the copy of a single set; see decision 26 for the reasons.
 
 mod error;
 mod place;
@@ -261,7 +261,7 @@ fn is_dir(path: &Path) -> Result<bool, SetsError> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(found.is_dir()),
         Err(cause) if matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem) => {
-            Err(SetsError::Unreadable { path: path.to_owned(), cause })
+            Err(SetsError::Unreadable(path.to_owned(), cause))
         }
         Err(_) => Ok(false),
     }

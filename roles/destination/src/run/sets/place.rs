@@ -1,4 +1,4 @@
-//! The folders of the copies of all sets, and their common state.
+//! The folders of the copies of all sets, and their lock.
 
 use super::error::SetsError;
 use super::record::{self, SetFolder};
@@ -23,14 +23,14 @@ pub(super) type Copies = Vec<(SetFolder, SyncOptions)>;
 /// The folder that contains the record of all copies.
 fn common_state(options: &SyncOptions) -> PathBuf {
     match (&options.sink, &options.state) {
-        // A stream or an object store has no folder of files, so `folder` is the folder of its state.
+        // A stream or an object store has no folder of files, so `folder` contains its database.
         (sink, None) if sink.is_local() => options.folder.join(STATE_FOLDER),
         (_, Some(state)) => state.clone(),
         (_, None) => options.folder.clone(),
     }
 }
 
-/// The folder of the copies' states if it is outside the copies and the options do not contain it.
+/// The folder of the copies' databases if it is outside the copies and the options do not contain it.
 pub(super) fn states_elsewhere(options: &SyncOptions) -> Option<PathBuf> {
     let is_unnamed = options.state.is_none() && options.sink.is_local();
     let state = is_unnamed.then(|| state_in(&options.folder)).flatten()?;
@@ -48,13 +48,11 @@ pub(super) fn open(
     }
     check_places(options)?;
     if let Some(state) = states_elsewhere(options) {
-        return Err(SetsError::StatesElsewhere { copies: options.folder.clone(), state });
+        return Err(SetsError::StatesElsewhere(options.folder.clone(), state));
     }
     let state = common_state(options);
-    let new = match NewFolders::make(&state) {
-        Ok(new) => new,
-        Err(cause) => return Err(SetsError::FolderNotMade { path: state, cause }),
-    };
+    let new =
+        NewFolders::make(&state).map_err(|cause| SetsError::FolderNotMade(state.clone(), cause))?;
     let dir = open_state(&state)?;
     let had_lock = dir.stat(LOCK).is_ok();
     let lock = lock(&dir, LOCK, &options.folder)?;
@@ -73,7 +71,7 @@ pub(super) fn open(
 
 fn open_state(state: &Path) -> Result<Dir, SetsError> {
     let opened = Folder::open(state).map(|folder| folder.root());
-    opened.map_err(|cause| SetsError::FolderNotOpened { path: state.to_owned(), cause })
+    opened.map_err(|cause| SetsError::FolderNotOpened(state.to_owned(), cause))
 }
 
 /// The copies of all sets in a folder, each with the name of its folder; empty for any other
@@ -97,7 +95,7 @@ pub fn lock_sets(dir: &Path) -> Result<Option<Locked>, SetsError> {
     Ok(Some(lock(&open_state(&state)?, LOCK, dir)?))
 }
 
-/// The folder with the record: `dir`, its state folder, or the folder of `--state`, which is found
+/// The folder with the record: `dir`, `.abreast` in `dir`, or another folder, which is found
 /// through a copy in `dir`.
 fn state_in(dir: &Path) -> Option<PathBuf> {
     let has_record = |state: &PathBuf| state.join(RECORD).is_file();
@@ -121,7 +119,7 @@ pub(super) fn place(
 ) -> Result<Copies, SetsError> {
     let state = common_state(options);
     if state.join(DATABASE).exists() {
-        return Err(SetsError::OneSet { folder: options.folder.clone() });
+        return Err(SetsError::OneSet(options.folder.clone()));
     }
     let found = source_sets(options, cancel)?;
     let known = record::read(&state)?;
@@ -133,11 +131,8 @@ pub(super) fn place(
         .cloned()
         .partition(|place| listed.contains(place.capability_list.as_str()));
     if !known.sets.is_empty() && gone.len() == known.sets.len() {
-        return Err(SetsError::OtherSets {
-            folder: options.folder.clone(),
-            example: gone[0].capability_list.clone(),
-            url: options.url.clone(),
-        });
+        let (folder, url) = (options.folder.clone(), options.url.clone());
+        return Err(SetsError::OtherSets(folder, gone[0].capability_list.clone(), url));
     }
     for place in gone {
         let message =

@@ -32,7 +32,7 @@ impl SetFolders {
         let mut record = self.clone();
         let known: HashSet<String> =
             record.sets.iter().map(|place| place.capability_list.clone()).collect();
-        // Some file systems ignore case in names.
+        // Some file systems ignore case.
         let mut taken: HashSet<String> =
             record.sets.iter().map(|place| place.folder.to_lowercase()).collect();
         for set in found.iter().filter(|set| !known.contains(&set.url)) {
@@ -80,10 +80,10 @@ pub(super) fn read(state: &Path) -> Result<SetFolders, SetsError> {
         Err(error) => Err(error),
     };
     if let Err(cause) = read {
-        return Err(SetsError::Unreadable { path, cause });
+        return Err(SetsError::Unreadable(path, cause));
     }
     let read = unsealed(&text).ok().and_then(|text| serde_json::from_slice(text).ok());
-    read.filter(SetFolders::is_usable).ok_or(SetsError::Damaged { path })
+    read.filter(SetFolders::is_usable).ok_or(SetsError::Damaged(path))
 }
 
 /// Writes the record, completely or not at all; the record is durable before any copy is made.
@@ -91,7 +91,7 @@ pub(super) fn write(state: &Path, record: &SetFolders) -> Result<(), SetsError> 
     let path = state.join(RECORD);
     let text = serde_json::to_vec_pretty(record).map_err(std::io::Error::from);
     text.and_then(|text| write_sealed(&path, text))
-        .map_err(|cause| SetsError::Unwritable { path, cause })
+        .map_err(|cause| SetsError::Unwritable(path, cause))
 }
 
 #[cfg(test)]

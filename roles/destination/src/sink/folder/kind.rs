@@ -25,7 +25,7 @@ impl TargetKind for Files {
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         let Some(folder) = target.given.set_folder.clone() else {
-            return Err(TargetError::SetUnknown { name: target.place.to_owned() });
+            return Err(TargetError::SetUnknown(target.place.to_owned()));
         };
         (target.options.folder, target.options.republish) = (folder, true);
         Ok(Self)

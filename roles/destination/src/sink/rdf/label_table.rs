@@ -18,7 +18,7 @@ use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted,
 use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::rdf::replaced::replacements;
-use crate::sink::target::{Target, TargetError, TargetKind, TargetOption};
+use crate::sink::target::{LABEL_LANGUAGE, LABEL_PREDICATE, Target, TargetError, TargetKind};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_core::LogError;
 use abreast_folder::Dir;
@@ -604,8 +604,7 @@ impl ReadBack for LabelsKept {
 
 impl TargetKind for LabelsOptions {
     const FORMS: &'static [&'static str] = &["labels:FILE"];
-    const OPTIONS: &'static [TargetOption] =
-        &[TargetOption::LabelPredicate, TargetOption::LabelLanguage];
+    const OPTIONS: &'static [&'static str] = &[LABEL_PREDICATE, LABEL_LANGUAGE];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         let path = PathBuf::from(target.place);

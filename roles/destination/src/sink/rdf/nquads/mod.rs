@@ -26,7 +26,7 @@ use crate::report::sinks::{Graph, NQuadsOptions};
 use crate::sink::kept::ReadBack;
 use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::Outcome;
-use crate::sink::target::{Target, TargetError, TargetKind, TargetOption};
+use crate::sink::target::{GRAPH, SEGMENT_SIZE, Target, TargetError, TargetKind};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
@@ -199,7 +199,7 @@ impl NQuadsWriter {
 
 impl TargetKind for NQuadsOptions {
     const FORMS: &'static [&'static str] = &["nquads:DIR"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::SegmentSize, TargetOption::Graph];
+    const OPTIONS: &'static [&'static str] = &[SEGMENT_SIZE, GRAPH];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         target.use_folder(Self::FORMS[0])?;

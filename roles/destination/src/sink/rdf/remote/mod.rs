@@ -18,7 +18,7 @@
 //! | `singly.rs` | requests about one entity |
 //! | `store.rs` | transactions on an Oxigraph store |
 //! | `text.rs` | queries and updates |
-//! | `targets.rs` | the texts of targets that name services |
+//! | `targets.rs` | the texts of targets for services |
 //! | `journal.rs` | sent changes that are not yet in the database, and the entity of each resource
 //! |
 //! | `kept.rs` | reading back, for audits |

@@ -1,19 +1,16 @@
-//! The texts of targets that name services.
+//! The texts of targets for services.
 
 use crate::report::sinks::{Graph, GraphStoreOptions, OxigraphOptions, PushOptions, SparqlOptions};
-use crate::sink::target::{Target, TargetError, TargetKind, TargetOption};
+use crate::sink::target::{GRAPH, QUERY_URL, Target, TargetError, TargetKind};
 
 impl TargetKind for OxigraphOptions {
     const FORMS: &'static [&'static str] = &["oxigraph:DIR"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::Graph];
+    const OPTIONS: &'static [&'static str] = &[GRAPH];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         if cfg!(not(feature = "rocksdb")) {
-            return Err(TargetError::NotBuilt {
-                target: target.text.to_owned(),
-                missing: "Oxigraph",
-                help: "cargo install --locked abreast --features oxigraph",
-            });
+            let help = "cargo install --locked abreast --features oxigraph";
+            return Err(TargetError::NotBuilt(target.text.to_owned(), "Oxigraph", help));
         }
         target.use_folder(Self::FORMS[0])?;
         Ok(Self { graph: target.graph(), store: None })
@@ -22,7 +19,7 @@ impl TargetKind for OxigraphOptions {
 
 impl TargetKind for SparqlOptions {
     const FORMS: &'static [&'static str] = &["sparql:URL"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::Graph, TargetOption::QueryUrl];
+    const OPTIONS: &'static [&'static str] = &[GRAPH, QUERY_URL];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         target.use_state("a SPARQL endpoint")?;
@@ -33,7 +30,7 @@ impl TargetKind for SparqlOptions {
 
 impl TargetKind for GraphStoreOptions {
     const FORMS: &'static [&'static str] = &["graphstore:URL"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::Graph];
+    const OPTIONS: &'static [&'static str] = &[GRAPH];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         if matches!(target.graph(), Graph::Named(_)) {
@@ -48,7 +45,7 @@ impl TargetKind for GraphStoreOptions {
 
 impl TargetKind for PushOptions {
     const FORMS: &'static [&'static str] = &["push:URL"];
-    const OPTIONS: &'static [TargetOption] = &[TargetOption::Graph];
+    const OPTIONS: &'static [&'static str] = &[GRAPH];
 
     fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
         if target.graph() == Graph::OfResource {
