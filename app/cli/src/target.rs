@@ -114,7 +114,7 @@ mod tests {
                 r#"query_url: Some("http://h/query"), graph: Named("http://h/g")"#,
             ),
             (
-                &["--label-language", "de,en", "--label-predicate", "http://h/p"],
+                &["--label-predicate", "http://h/p", "--label-language", "de,en"],
                 "labels:./labels.csv",
                 r#"predicates: ["http://h/p"], languages: ["de", "en"]"#,
             ),

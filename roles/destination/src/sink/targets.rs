@@ -85,15 +85,13 @@ impl SyncOptions {
             Some((row, place))
         });
         let mut has: &[&str] = &[];
-        match found {
-            Some((row, place)) => {
-                has = row.options;
-                self.sink = (row.read)(&mut Target { text, place, given, options: self })?;
-            }
-            None => match word_of(text) {
-                Some(word) => return Err(unknown_kind(text, word)),
-                None => (self.folder, self.sink) = (PathBuf::from(text), SinkOptions::default()),
-            },
+        if let Some((row, place)) = found {
+            has = row.options;
+            self.sink = (row.read)(&mut Target { text, place, given, options: self })?;
+        } else if let Some(word) = word_of(text) {
+            return Err(unknown_kind(text, word));
+        } else {
+            (self.folder, self.sink) = (PathBuf::from(text), SinkOptions::default());
         }
         let mut given = given.given().into_iter().filter(|(_, is_given)| *is_given);
         match given.find(|(option, _)| !has.contains(option)) {
