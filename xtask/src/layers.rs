@@ -89,8 +89,8 @@ const READERS: (&str, &[&str]) = (
     &["roles/destination/src/read/", "roles/destination/src/run/simulation/"],
 );
 
-/// The Destination's kinds of sinks, which all others know through the traits `Facts` and `SinkKind`,
-/// and the files that list them. The default is in the options of a run.
+/// The Destination's kinds of sinks, which all others know through the traits `Facts`, `SinkKind` and
+/// `TargetKind`, and the files that list them. The default is in the options of a run.
 const SINKS: (&str, &[&str]) = (
     "SinkOptions::",
     &[
@@ -101,6 +101,20 @@ const SINKS: (&str, &[&str]) = (
         "roles/destination/src/read/text/",
     ],
 );
+
+/// The command line names kinds only in texts for users: targets are parsed by the Destination.
+const TARGET_WORDS: [&str; 10] = [
+    "warc:",
+    "nquads:",
+    "labels:",
+    "oxigraph:",
+    "sparql:",
+    "graphstore:",
+    "push:",
+    "set:",
+    "s3:",
+    "file:",
+];
 
 const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
 
@@ -300,10 +314,11 @@ fn protocol_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Where code of the Destination names a kind of sink.
+/// Where code of the Destination or the command line names a kind of sink.
 fn sink_faults(file: &str, text: &str) -> Vec<String> {
     let (kinds, allowed) = SINKS;
-    if !file.starts_with("roles/destination/src/")
+    let is_cli = file.starts_with("app/cli/src/");
+    if !(is_cli || file.starts_with("roles/destination/src/"))
         || allowed.iter().any(|place| file.starts_with(place))
     {
         return Vec::new();
@@ -312,15 +327,15 @@ fn sink_faults(file: &str, text: &str) -> Vec<String> {
         let code = line.split("//").next().unwrap_or_default();
         code.match_indices(kinds).any(|(at, _)| {
             code[at + kinds.len()..].starts_with(|first: char| first.is_ascii_uppercase())
-        })
+        }) || (is_cli && TARGET_WORDS.iter().any(|word| code.contains(&format!("\"{word}"))))
     };
     let lines = tree::before_tests(text).lines().enumerate();
     let lines = lines.filter(|(_, line)| names_kind(line));
     lines
         .map(|(number, _)| {
             format!(
-                "  {file}:{} names a kind of sink\n    help: add a method to `Facts` (`report/sinks.rs`) or `SinkKind` \
-                 (`sink/kind.rs`), with a default for the other kinds",
+                "  {file}:{} names a kind of sink\n    help: add a method to `Facts` (`report/sinks.rs`), `SinkKind` \
+                 (`sink/kind.rs`) or `TargetKind` (`sink/target.rs`), with a default for the other kinds",
                 number + 1
             )
         })
@@ -377,6 +392,9 @@ mod tests {
         assert_eq!(sink_faults("roles/destination/src/sink/kind.rs", line).len(), 0);
         let method = "SinkOptions::of_files(word) // SinkOptions::Warc";
         assert_eq!(sink_faults("roles/destination/src/run/check.rs", method).len(), 0);
+        assert_eq!(sink_faults("app/cli/src/sync.rs", line).len(), 1);
+        assert_eq!(sink_faults("app/cli/src/sync.rs", "target.strip_prefix(\"warc:\")").len(), 1);
+        assert_eq!(sink_faults("app/cli/src/sync.rs", "/// warc:DIR, or \"warc:DIR\"").len(), 0);
     }
 
     #[test]

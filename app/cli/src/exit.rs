@@ -9,6 +9,7 @@
 use crate::errors::ExitCodeError;
 use crate::errors::UsageError;
 use crate::errors::{SecretError, SecretForSeveral};
+use abreast_destination::{ExitCode, SetsError};
 use abreast_net::ErrorKind;
 use abreast_source::static_site::SiteError;
 
@@ -49,6 +50,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if let Some(error) = cause.downcast_ref::<abreast_destination::Error>() {
         return Some(error.exit_code().number());
+    }
+    // An error of the system has the code of its cause.
+    if cause.downcast_ref::<SetsError>().is_some_and(|error| error.exit_code() == ExitCode::Usage) {
+        return Some(USAGE);
     }
     if cause
         .downcast_ref::<abreast_core::LogError>()

@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 /// Maximum number of reported faults for a file.
 pub(crate) const FAULTS_MAX: usize = 100;
-/// Minimum similarity, from 0 to 1, of an unknown key and the key that the help proposes.
-const NEAR: f64 = 0.7;
 /// Keys that a fault lists when none is near.
 const LISTED_MAX: usize = 12;
 /// The way out where nothing nearer is known.
@@ -99,20 +97,13 @@ pub(crate) fn refused(faults: Vec<Fault>) -> anyhow::Error {
     crate::errors::UsageError(message).into()
 }
 
-/// The known name that is nearest to an unknown one.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let near = |known: &str| strsim::jaro(known, name);
-    let nearest = known.iter().max_by(|one, two| near(one).total_cmp(&near(two))).copied();
-    nearest.filter(|nearest| near(nearest) > NEAR)
-}
-
 /// An unknown key, with the nearest known one.
 pub(crate) fn unknown_key<'a>(
     key: &str,
     known: &[&'a str],
     place: &str,
 ) -> (String, Option<&'a str>) {
-    let nearest = nearest(key, known);
+    let nearest = abreast_webtypes::nearest(key, known);
     let place = if place.is_empty() { String::new() } else { format!(" in {place}") };
     let help = match nearest {
         Some(nearest) => format!(" (help: did you mean `{nearest}`?)"),

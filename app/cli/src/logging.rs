@@ -134,6 +134,13 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
     }
 }
 
+/// Prints an error with its causes, and returns its exit code.
+pub(crate) fn print_error(error: &anyhow::Error) -> u8 {
+    let code = crate::exit::code(error);
+    failure(error, code);
+    code
+}
+
 /// Prints an error with its causes, the way out last. The program ends with this exit code.
 pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     let short = |text: String| {

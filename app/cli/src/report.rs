@@ -259,6 +259,13 @@ impl Observer for Reporter {
     fn wants_items(&self) -> bool {
         self.json || (self.items && !self.quiet)
     }
+
+    fn ended(&self, error: Option<&abreast_destination::Error>) {
+        self.finish();
+        if let Some(error) = error {
+            self.failed(error);
+        }
+    }
 }
 
 const fn word(action: ItemAction) -> &'static str {

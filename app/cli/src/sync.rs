@@ -1,17 +1,19 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
+use crate::all_sets;
 use crate::config::File;
 use crate::errors::SecretForSeveral;
 use crate::errors::UsageError;
 use crate::faults::Fault;
 use crate::jobs::{self, Job, SECRETS};
+use crate::logging::print_error;
 use crate::report::Reporter;
 use crate::report::failed;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use abreast_destination::{
-    AuditOptions, AuditReport, Error, GraphStoreOptions, Observer, PushOptions, SinkOptions,
-    SparqlOptions, Summary, SyncOptions,
+    AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions, audit_sets,
+    connections_of_copies, follow_sets, sync_sets, test_filter_sets,
 };
 use abreast_net::Budget;
 use abreast_rdf::Contexts;
@@ -52,13 +54,10 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
         options.published.retain(|folder| !folder.as_os_str().is_empty());
     }
     args.target.apply(folder, file, &mut options)?;
-    if matches!(options.sink, SinkOptions::Lines(_)) && !args.access.is_check {
+    if options.sink.is_stream() && !args.access.is_check {
         crate::redirected::refuse_published_output(&options.published)?;
     }
-    if let SinkOptions::Sparql(SparqlOptions { url, .. })
-    | SinkOptions::GraphStore(GraphStoreOptions { url })
-    | SinkOptions::Push(PushOptions { url, .. }) = &mut options.sink
-    {
+    if let Some(url) = options.sink.service_url_mut() {
         *url = args.access.apply_to_endpoint(url, &mut options.net)?;
     }
     options.base.clone_from(&args.base);
@@ -179,15 +178,15 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         };
         let mut options = limits.begin(options);
         if args.follow && !args.mirror.all_sets {
-            match crate::open_files::fetches(1, parts, options.connections) {
+            match connections_of_copies(1, parts, options.connections) {
                 Ok(fitting) => options.connections = fitting,
-                Err(error) => return print_error(&error),
+                Err(error) => return print_error(&UsageError(error.to_string()).into()),
             }
         }
         let options = &options;
         let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
         let job = name.as_deref().filter(|_| several);
-        let stream = crate::target::takes_output(options);
+        let stream = options.sink.is_stream();
         let quiet = args.mirror.quiet || stream;
         let reporter = |set: Option<&str>| {
             let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream);
@@ -197,15 +196,18 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         if !args.mirror.all_sets {
             return run_one(options, args, &reporter(None), &cancel);
         }
-        let one = |options: &SyncOptions, observer: &dyn Observer| {
-            run_with(options, args, observer, &cancel)
-        };
-        let ran = if args.follow {
-            crate::all_sets::follow(options, parts, &one, &reporter, &cancel)
+        let observers = all_sets::observers(&reporter);
+        let ran = if args.test_filter {
+            test_filter_sets(options, &observers, &cancel)
+        } else if args.follow {
+            follow_sets(options, parts, &observers, &cancel)
         } else {
-            crate::all_sets::sync(options, &one, &reporter, &cancel)
+            sync_sets(options, &observers, &cancel)
         };
-        ran.unwrap_or_else(|error| print_error(&error))
+        match ran {
+            Ok(summary) => summary.exit_code,
+            Err(error) => all_sets::report(error, &reporter(None)),
+        }
     };
     // Jobs that follow run in parallel. At the same time, all other jobs run one after the other.
     let codes = std::thread::scope(|scope| {
@@ -357,13 +359,6 @@ fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
     }
 }
 
-/// Reports an error of a job outside a copy, and returns its exit code.
-fn print_error(error: &anyhow::Error) -> u8 {
-    let code = crate::exit::code(error);
-    crate::logging::failure(error, code);
-    code
-}
-
 fn run_with(
     options: &SyncOptions,
     args: &SyncArgs,
@@ -470,25 +465,27 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         };
         let whole = reporter(None);
         let result = if args.mirror.all_sets {
-            crate::all_sets::audit(options, &reporter, &cancel).map_err(|error| print_error(&error))
+            audit_sets(options, &all_sets::observers(&reporter), &cancel)
+                .map_err(|error| all_sets::report(error, &whole))
         } else {
             let result = abreast_destination::audit(options, &whole, &cancel);
             whole.finish();
             match result {
-                Ok(report) => Ok((report.exit_code, report)),
+                Ok(report) => Ok(report),
                 Err(error) => Err(failed(&whole, &error)),
             }
         };
         let code = match result {
-            Ok((code, report)) => {
-                if matches!(code, 0 | 1 | 3) && !args.mirror.json && !args.mirror.quiet {
+            Ok(report) => {
+                if matches!(report.exit_code, 0 | 1 | 3) && !args.mirror.json && !args.mirror.quiet
+                {
                     whole.print_line(&in_words(&report));
                     let places = given_as(name.as_deref(), config, &args.mirror);
                     for help in repair_of(&report, &places) {
                         whole.print_line(&format!("  help: {help}"));
                     }
                 }
-                code
+                report.exit_code
             }
             Err(code) => code,
         };

@@ -12,6 +12,7 @@ pub use text::count::{count, count_of};
 pub use text::gzip::{BYTES_BEHIND_GZIP, GzipReader, MAX_GZIP_PADDING};
 pub use text::html::{HtmlTag, HtmlTags};
 pub use text::json::memory_of_json;
+pub use text::nearest::nearest;
 pub use text::robots::{robots_fields, robots_sitemaps};
 pub use text::visible::{is_control, short_lines, visible, visible_lines};
 pub use uri::link_header::{

@@ -14,13 +14,10 @@ mod transfer;
 pub use crate::read::source_sets::source_sets;
 pub use crate::report::error::without_help;
 pub use abreast_core::filter::Filter;
-pub use copy::names::SETS_RECORD;
 pub use copy::path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };
-pub use copy::provisional::NewFolders;
 pub use copy::published::{published_above, resolved};
-pub use copy::state::{check_places, lock};
 pub use push::announcement::PushOffer;
 pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
 pub use read::{SourceSet, check_url, name_of as set_name};
@@ -54,7 +51,14 @@ pub use request::robots::matcher as robots_matcher;
 pub use run::audit::audit;
 pub use run::check;
 pub use run::follow::follow;
+pub use run::open_files::{TooFewFiles, connections_of_copies};
+pub use run::sets::{
+    SetObservers, SetsError, audit_sets, copies_of_sets, follow_sets, lock_sets, sync_sets,
+    test_filter_sets,
+};
 pub use run::sync::{sync, test_filter};
+pub use sink::target::{TargetError, TargetOptions};
+pub use sink::targets::{TargetPlace, target_folder};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

@@ -4,6 +4,7 @@ use super::job::Job;
 use crate::config::File;
 use crate::faults::Fault;
 use crate::hidden_logins::shown;
+use abreast_destination::{TargetPlace, resolved};
 use std::path::{Path, PathBuf};
 
 /// Where a copy keeps something: its folder, or its address in an object store.
@@ -12,28 +13,21 @@ fn places_of(job: &Job, file: &File) -> Vec<(&'static str, PathBuf)> {
         job.table.get(key).and_then(toml::Value::as_str).filter(|text| !text.is_empty())
     };
     let mut places = Vec::new();
-    if let Some(target) = word("folder").filter(|target| *target != "-") {
-        let place = match target.strip_prefix("set:") {
-            Some(set) => file.folder_of(set).ok().map(|folder| real(&folder)),
-            // Its own name space, and kept apart from folders by its scheme.
-            None if target.contains("://") => Some(PathBuf::from(target.trim_end_matches('/'))),
-            None => Some(real(crate::target::folder_of(target))),
-        };
-        places.extend(place.map(|place| ("folder", place)));
-    }
+    let place = word("folder").and_then(|target| match TargetPlace::of(target) {
+        TargetPlace::Set(set) => file.folder_of(set).ok().map(|folder| real(&folder)),
+        // Its own name space, and kept apart from folders by its scheme.
+        TargetPlace::Address(url) => Some(PathBuf::from(url.trim_end_matches('/'))),
+        TargetPlace::Folder(folder) => Some(real(folder)),
+        _ => None,
+    });
+    places.extend(place.map(|place| ("folder", place)));
     places.extend(word("state").map(|state| ("state", real(Path::new(state)))));
     places
 }
 
 /// A path without links as far as it exists.
 fn real(path: &Path) -> PathBuf {
-    let Ok(path) = std::path::absolute(path) else { return path.to_owned() };
-    for above in path.ancestors() {
-        if let (Ok(found), Ok(rest)) = (std::fs::canonicalize(above), path.strip_prefix(above)) {
-            return found.join(rest).components().collect();
-        }
-    }
-    path
+    resolved(path).components().collect()
 }
 
 /// Jobs whose copies or states lie in other copies or states.
@@ -72,7 +66,7 @@ pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
                 .table
                 .get("folder")
                 .and_then(toml::Value::as_str)
-                .is_some_and(|folder| folder.starts_with("set:"));
+                .is_some_and(|folder| matches!(TargetPlace::of(folder), TargetPlace::Set(_)));
         let copies = places_of(job, file).into_iter().filter(|(key, _)| *key == "folder");
         for (key, place) in copies.filter(|_| !is_asked_for) {
             if let Some(folder) = published.iter().find(|folder| place.starts_with(folder)) {

@@ -8,7 +8,7 @@ use std::hash::{Hash as _, Hasher as _};
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
 /// The record of the copies of all sets, in the state folder that is common to the copies.
-pub const SETS_RECORD: &str = "sets.json";
+pub(crate) const SETS_RECORD: &str = "sets.json";
 /// The marker, in the state folder of the copy.
 pub(crate) const MARKER: &str = "owner";
 /// The journal of the index, in the state folder.

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 /// Folders that did not exist before, innermost first.
 #[derive(Debug, Default)]
-pub struct NewFolders(Vec<PathBuf>);
+pub(crate) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
     /// Makes a folder and those above it that are missing.
     ///
     /// # Errors
     /// The system's own.
-    pub fn make(path: &Path) -> std::io::Result<Self> {
+    pub(crate) fn make(path: &Path) -> std::io::Result<Self> {
         let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let new = path.ancestors().take_while(missing).map(Path::to_owned).collect();
         std::fs::create_dir_all(path)?;
@@ -26,7 +26,7 @@ impl NewFolders {
     }
 
     /// Removes the new folders that are still empty.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         for folder in &self.0 {
             // Fails if the folder is not empty.
             let _ = std::fs::remove_dir(folder);

@@ -165,7 +165,7 @@ pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
 ///
 /// # Errors
 /// A path is empty, or is not a folder, or is in a published folder.
-pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
+pub(crate) fn check_places(options: &SyncOptions) -> Result<(), Error> {
     let places = [Some(&options.folder), options.state.as_ref(), options.backup_dir.as_ref()];
     places.into_iter().flatten().try_for_each(|place| {
         let wrong = |message: String| {
@@ -238,7 +238,7 @@ fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
 ///
 /// # Errors
 /// `locked` if another run has the lock, with the number of its process.
-pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
+pub(crate) fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
     let locked = marker.lock(name).map_err(|error| {
         let shown = String::from_utf8_lossy(name);
         let place = marker.path().unwrap_or_else(|| folder.join(STATE_FOLDER));

@@ -1,5 +1,6 @@
 //! Counts of an audit: a comparison of a copy with its Source, without changes.
 
+use crate::report::clock::earlier;
 use serde::Serialize;
 
 /// The counts of an audit, and its exit code; reported as the last event of the audit.
@@ -41,4 +42,26 @@ pub struct AuditReport {
     pub seconds: f64,
     /// The exit code: 0 equal, 1 different, 3 if no difference was found and there may be some.
     pub exit_code: u8,
+}
+
+impl AuditReport {
+    /// Adds the counts of the audit of another set, and keeps the exit code.
+    pub fn add(&mut self, audit: &Self) {
+        for (sum, part) in [
+            (&mut self.same, audit.same),
+            (&mut self.updated, audit.updated),
+            (&mut self.missing, audit.missing),
+            (&mut self.extra, audit.extra),
+            (&mut self.unverified, audit.unverified),
+            (&mut self.unknown, audit.unknown),
+            (&mut self.conflicts, audit.conflicts),
+            (&mut self.requests, audit.requests),
+            (&mut self.held, audit.held),
+        ] {
+            *sum += part;
+        }
+        self.partial |= audit.partial;
+        self.held_since = earlier(self.held_since.take(), audit.held_since.clone());
+        self.failing_since = earlier(self.failing_since.take(), audit.failing_since.clone());
+    }
 }

@@ -33,3 +33,8 @@ thread_local! {
 pub(crate) fn set(now: Timestamp) {
     SIMULATED.set(Some(now));
 }
+
+/// The earlier of two times in UTC, if there is any.
+pub(crate) fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
+    one.into_iter().chain(other).min()
+}

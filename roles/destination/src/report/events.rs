@@ -1,6 +1,7 @@
 //! Events: what a run reports while it works and at its end, for people and for `--json`.
 
-use crate::report::error::{ExitCode, without_help};
+use crate::report::clock::earlier;
+use crate::report::error::{Error, ExitCode, without_help};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -14,6 +15,10 @@ pub trait Observer {
     fn wants_items(&self) -> bool {
         true
     }
+
+    /// The run of one set of several ended, with its error if it failed. A run of a single set
+    /// returns its error and does not call this method.
+    fn ended(&self, _error: Option<&Error>) {}
 }
 
 impl<F: Fn(&Event<'_>)> Observer for F {
@@ -245,6 +250,39 @@ impl Summary {
         } else {
             ExitCode::Ok
         }
+    }
+
+    /// Adds the counts of the run of another set, and keeps the exit code.
+    pub fn add(&mut self, run: &Self) {
+        self.mode = match (self.mode, run.mode) {
+            (Mode::Baseline, _) | (_, Mode::Baseline) => Mode::Baseline,
+            (Mode::Incremental, _) | (_, Mode::Incremental) => Mode::Incremental,
+            _ => Mode::Unchanged,
+        };
+        for (sum, part) in [
+            (&mut self.created, run.created),
+            (&mut self.updated, run.updated),
+            (&mut self.patched, run.patched),
+            (&mut self.deleted, run.deleted),
+            (&mut self.unchanged, run.unchanged),
+            (&mut self.excluded, run.excluded),
+            (&mut self.selected, run.selected),
+            (&mut self.skipped, run.skipped),
+            (&mut self.failed, run.failed),
+            (&mut self.held, run.held),
+            (&mut self.damaged, run.damaged),
+            (&mut self.unverified, run.unverified),
+            (&mut self.untried, run.untried),
+            (&mut self.bytes, run.bytes),
+            (&mut self.requests, run.requests),
+            (&mut self.notices, run.notices),
+        ] {
+            *sum += part;
+        }
+        self.held_since = earlier(self.held_since.take(), run.held_since.clone());
+        self.failing_since = earlier(self.failing_since.take(), run.failing_since.clone());
+        self.delete_limit |= run.delete_limit;
+        self.budget_spent |= run.budget_spent;
     }
 
     /// Whether the run applied any change of the Source.

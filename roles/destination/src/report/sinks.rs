@@ -63,6 +63,22 @@ impl SinkOptions {
     pub fn is_local(&self) -> bool {
         self.facts().is_local()
     }
+
+    /// Whether the copy is a stream, so that its writer should not receive anything else.
+    pub fn is_stream(&self) -> bool {
+        self.facts().is_stream()
+    }
+
+    /// The address of the service that stores the copy, for kinds that are reached over HTTP, so
+    /// that a caller can take a login out of the address.
+    pub const fn service_url_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Sparql(SparqlOptions { url, .. })
+            | Self::GraphStore(GraphStoreOptions { url })
+            | Self::Push(PushOptions { url, .. }) => Some(url),
+            _ => None,
+        }
+    }
 }
 
 /// Properties of a kind of copy that do not depend on what was copied. The defaults are those of a
@@ -80,6 +96,17 @@ pub(crate) trait Facts {
     /// Whether the copy's folder contains more than its state.
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// Whether the copy is a stream.
+    fn is_stream(&self) -> bool {
+        false
+    }
+
+    /// The options for one of several sets, which has the folder `name`; `None` for a kind whose
+    /// place follows from the folder of the copy.
+    fn of_set(&self, _name: &str) -> Option<SinkOptions> {
+        None
     }
 
     /// Whether each resource is a file in the copy's folder, which other programs may change.
@@ -232,6 +259,11 @@ impl Facts for ObjectsOptions {
         "objects"
     }
 
+    fn of_set(&self, name: &str) -> Option<SinkOptions> {
+        let url = format!("{}/{name}", self.url.trim_end_matches('/'));
+        Some(SinkOptions::Objects(Self { url, settings: self.settings.clone() }))
+    }
+
     /// The folder of a store in files.
     fn place(&self) -> Option<PathBuf> {
         let url = url::Url::parse(&self.url).ok().filter(|url| url.scheme() == "file");
@@ -286,6 +318,10 @@ pub struct LinesOptions {
 impl Facts for LinesOptions {
     fn word(&self) -> &'static str {
         "lines"
+    }
+
+    fn is_stream(&self) -> bool {
+        true
     }
 
     fn check_audit(&self, _full: bool) -> Result<(), Error> {

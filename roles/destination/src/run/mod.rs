@@ -4,7 +4,9 @@ pub(crate) mod audit;
 pub mod check;
 pub(crate) mod follow;
 pub(crate) mod moved;
+pub(crate) mod open_files;
 mod parts;
+pub(crate) mod sets;
 mod settle;
 #[cfg(test)]
 mod simulation;

@@ -16,7 +16,15 @@ use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
-use crate::report::sinks::{Files, NQuadsOptions, SinkOptions, WarcOptions};
+#[cfg(feature = "s3")]
+use crate::report::sinks::ObjectsOptions;
+use crate::report::sinks::{
+    Files, GraphStoreOptions, LabelsOptions, LinesOptions, NQuadsOptions, OxigraphOptions,
+    PushOptions, SinkOptions, SparqlOptions, WarcOptions,
+};
+#[cfg(not(feature = "s3"))]
+use crate::sink::target::NoObjects;
+use crate::sink::target::{TargetKind, TargetRow};
 use abreast_folder::Folder;
 use abreast_store::mirror::{Mirror, Segment};
 use std::path::{Path, PathBuf};
@@ -175,6 +183,33 @@ impl SinkOptions {
             Self::Sparql(options) => options,
             Self::GraphStore(options) => options,
             Self::Push(options) => options,
+        }
+    }
+
+    /// The kinds of targets, in the order of messages.
+    pub(crate) const fn targets() -> &'static [TargetRow] {
+        const {
+            &[
+                TargetRow::of::<WarcOptions>(|target| TargetKind::read(target).map(Self::Warc)),
+                TargetRow::of::<NQuadsOptions>(|target| TargetKind::read(target).map(Self::NQuads)),
+                TargetRow::of::<LabelsOptions>(|target| TargetKind::read(target).map(Self::Labels)),
+                TargetRow::of::<OxigraphOptions>(|target| {
+                    TargetKind::read(target).map(Self::Oxigraph)
+                }),
+                TargetRow::of::<SparqlOptions>(|target| TargetKind::read(target).map(Self::Sparql)),
+                TargetRow::of::<GraphStoreOptions>(|target| {
+                    TargetKind::read(target).map(Self::GraphStore)
+                }),
+                TargetRow::of::<PushOptions>(|target| TargetKind::read(target).map(Self::Push)),
+                TargetRow::of::<Files>(|target| Files::read(target).map(|_| Self::Folder)),
+                #[cfg(feature = "s3")]
+                TargetRow::of::<ObjectsOptions>(|target| {
+                    TargetKind::read(target).map(Self::Objects)
+                }),
+                #[cfg(not(feature = "s3"))]
+                TargetRow::of::<NoObjects>(|target| NoObjects::read(target).map(|_| Self::Folder)),
+                TargetRow::of::<LinesOptions>(|target| TargetKind::read(target).map(Self::Lines)),
+            ]
         }
     }
 

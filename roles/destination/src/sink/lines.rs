@@ -12,7 +12,8 @@ use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
-use crate::report::sinks::LinesOptions;
+use crate::report::sinks::{LinesOptions, Output};
+use crate::sink::target::{CONTENT, Target, TargetError, TargetKind};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -23,6 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of bytes in the buffer before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// Most bytes of a content in a line.
+const CONTENT_MAX: u64 = 1 << 20;
 
 /// A stream as a sink.
 #[derive(Debug)]
@@ -255,6 +259,24 @@ impl LinesWriter {
         };
         self.sink.write(&line).map_err(|error| output_failed(&error))?;
         Ok(Outcome::Stored { row, created, notices: Vec::new() })
+    }
+}
+
+impl TargetKind for LinesOptions {
+    const FORMS: &'static [&'static str] = &["-"];
+    const OPTIONS: &'static [&'static str] = &[CONTENT];
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        let content_bytes_max = target.given.content_bytes_max;
+        if content_bytes_max.is_some_and(|most| most > CONTENT_MAX) {
+            return Err(TargetError::Unsuitable(
+                "`--content` is at most 1M: larger contents do not fit a line",
+            ));
+        }
+        target.use_state("a stream")?;
+        let standard_output = || Output::new(std::io::stdout());
+        let output = target.given.output.map_or_else(standard_output, |open| open());
+        Ok(Self { output, content_bytes_max })
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) mod outcome;
 pub(crate) mod rdf;
 pub(crate) mod rdf_rules;
 pub(crate) mod segments;
+pub(crate) mod target;
+pub(crate) mod targets;
 pub(crate) mod via;
 pub(crate) mod warc;
 

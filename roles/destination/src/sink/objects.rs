@@ -19,6 +19,7 @@ use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::report::sinks::ObjectsOptions;
 use crate::request::verify::Hasher;
+use crate::sink::target::{OBJECT_FORMS, Target, TargetError, TargetKind};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, visible};
@@ -712,6 +713,15 @@ impl ReadBack for ObjectsKept {
             }
             Ok(())
         })
+    }
+}
+
+impl TargetKind for ObjectsOptions {
+    const FORMS: &'static [&'static str] = OBJECT_FORMS;
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        target.use_state("an object store")?;
+        Ok(Self { url: target.text.to_owned(), settings: Vec::new() })
     }
 }
 

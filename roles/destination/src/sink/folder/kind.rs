@@ -13,10 +13,24 @@ use crate::report::sinks::Files;
 use crate::sink::Sink;
 use crate::sink::kept::ReadBack;
 use crate::sink::kind::{KeptCopy, Opening, PathKind, SinkKind};
+use crate::sink::target::{Target, TargetError, TargetKind};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A target without a word is a folder. The folder of a published set has a word.
+impl TargetKind for Files {
+    const FORMS: &'static [&'static str] = &["set:NAME"];
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        let Some(folder) = target.given.set_folder.clone() else {
+            return Err(TargetError::SetUnknown(target.place.to_owned()));
+        };
+        (target.options.folder, target.options.republish) = (folder, true);
+        Ok(Self)
+    }
+}
 
 impl SinkKind for Files {
     fn paths(&self) -> Option<&dyn PathKind> {

@@ -18,6 +18,7 @@ use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted,
 use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::rdf::replaced::replacements;
+use crate::sink::target::{LABEL_LANGUAGE, LABEL_PREDICATE, Target, TargetError, TargetKind};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_core::LogError;
 use abreast_folder::Dir;
@@ -598,6 +599,31 @@ impl ReadBack for LabelsKept {
             damage.kind = DamageKind::Time;
         }
         Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))
+    }
+}
+
+impl TargetKind for LabelsOptions {
+    const FORMS: &'static [&'static str] = &["labels:FILE"];
+    const OPTIONS: &'static [&'static str] = &[LABEL_PREDICATE, LABEL_LANGUAGE];
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        let path = PathBuf::from(target.place);
+        let is_csv = match path.extension().and_then(|end| end.to_str()) {
+            Some("csv") => true,
+            Some("db" | "sqlite" | "sqlite3") => false,
+            _ => {
+                return Err(TargetError::Unsuitable(
+                    "`labels:` needs a file that ends in .db or .csv (help: abreast sync URL labels:FILE.db --state DIR)",
+                ));
+            }
+        };
+        target.use_state("a table of labels")?;
+        Ok(Self {
+            path,
+            is_csv,
+            predicates: target.given.label_predicates.clone(),
+            languages: target.given.label_languages.clone(),
+        })
     }
 }
 

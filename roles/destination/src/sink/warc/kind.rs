@@ -9,9 +9,25 @@ use crate::report::sinks::WarcOptions;
 use crate::sink::Sink;
 use crate::sink::kept::ReadBack;
 use crate::sink::kind::{KeptCopy, Opening, SinkKind, short_segments};
+use crate::sink::target::{BLOCK_DIGEST, COMPRESS, SEGMENT_SIZE, Target, TargetError, TargetKind};
 use abreast_store::mirror::{Mirror, Segment};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+impl TargetKind for WarcOptions {
+    const FORMS: &'static [&'static str] = &["warc:DIR"];
+    const OPTIONS: &'static [&'static str] = &[SEGMENT_SIZE, COMPRESS, BLOCK_DIGEST];
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        target.use_folder(Self::FORMS[0])?;
+        let given = target.given;
+        Ok(Self {
+            segment_bytes: given.segment_bytes.unwrap_or(Self::default().segment_bytes),
+            compression: given.compression,
+            block_digest: given.block_digest,
+        })
+    }
+}
 
 impl SinkKind for WarcOptions {
     fn open(

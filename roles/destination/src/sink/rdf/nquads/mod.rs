@@ -26,6 +26,7 @@ use crate::report::sinks::{Graph, NQuadsOptions};
 use crate::sink::kept::ReadBack;
 use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::Outcome;
+use crate::sink::target::{GRAPH, SEGMENT_SIZE, Target, TargetError, TargetKind};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
@@ -193,6 +194,17 @@ impl NQuadsWriter {
         let mut notices = body.notices;
         notices.extend(description.notices);
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}
+
+impl TargetKind for NQuadsOptions {
+    const FORMS: &'static [&'static str] = &["nquads:DIR"];
+    const OPTIONS: &'static [&'static str] = &[SEGMENT_SIZE, GRAPH];
+
+    fn read(target: &mut Target<'_>) -> Result<Self, TargetError> {
+        target.use_folder(Self::FORMS[0])?;
+        let file_bytes = target.given.segment_bytes.unwrap_or(Self::default().file_bytes);
+        Ok(Self { graph: target.graph(), file_bytes })
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `singly.rs` | requests about one entity |
 //! | `store.rs` | transactions on an Oxigraph store |
 //! | `text.rs` | queries and updates |
+//! | `targets.rs` | the texts of targets for services |
 //! | `journal.rs` | sent changes that are not yet in the database, and the entity of each resource
 //! |
 //! | `kept.rs` | reading back, for audits |
@@ -31,6 +32,7 @@ mod sender;
 mod service;
 mod singly;
 mod store;
+mod targets;
 mod text;
 
 use kept::RemoteKept;
