@@ -204,7 +204,7 @@ fn serve(config: HubConfig) -> Result<()> {
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
         local: config.api.local,
-        ..ApiOptions::new(crate::api::tokens_path(&config.data))
+        ..ApiOptions::new(abreast_server::api::tokens_path(&config.data))
     });
     let api = Some(api.context("cannot read the tokens of the API")?);
     let delivery = config.push.start(&config.data, urls.base())?;

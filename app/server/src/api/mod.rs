@@ -33,7 +33,7 @@ pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use service::{Api, ApiOptions, Readers};
 pub use tokens::{
     PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
-    write_tokens,
+    tokens_path, write_tokens,
 };
 
 use crate::heads::Heads;
