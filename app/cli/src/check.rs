@@ -1,13 +1,12 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe while a server is running.
 
+use crate::exit::{DISK, USAGE};
 use crate::logging;
 use crate::state_folders::{TOKENS, place_of, sets_in};
 use crate::terminal::{json, line};
 use abreast_maintenance::{CheckOptions, CheckReport, ErrorKind, ReadShare, check};
-use anyhow::Result;
 use clap::Args;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 const HELP: &str = "\
 Examples:
@@ -64,32 +63,31 @@ impl DataArgs {
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
-    let mut report = match check_place(args, &cancel) {
+    let mut options = CheckOptions::new(place_of(&args.dir));
+    options.sets = match sets_in(&args.dir) {
+        Ok(sets) => sets,
+        Err(code) => return code,
+    };
+    options.records = vec![TOKENS];
+    options.read = args.data.share_or(options.read);
+    let mut report = match check(&options, &cancel) {
         Ok(report) => report,
         Err(error) => {
-            let kind = error.downcast_ref().map(abreast_maintenance::Error::kind);
-            let code = if kind == Some(ErrorKind::Usage) { 2 } else { 13 };
-            logging::failure(&error, code);
+            let code = if error.kind() == ErrorKind::Usage { USAGE } else { DISK };
+            logging::failure(&error.into(), code);
             return ExitCode::from(code);
         }
     };
     let code = match (report.is_complete, report.is_cancelled) {
         (true, _) => u8::from(!report.is_consistent()),
         (false, true) => 130,
-        (false, false) => 13,
+        (false, false) => DISK,
     };
     for failure in std::mem::take(&mut report.failures) {
         logging::failure(&failure.into(), code);
     }
     print_report(args, &report);
     ExitCode::from(code)
-}
-
-fn check_place(args: &CheckArgs, cancel: &AtomicBool) -> Result<CheckReport> {
-    let mut options = CheckOptions::new(place_of(&args.dir));
-    (options.sets, options.records) = (sets_in(&args.dir)?, vec![TOKENS]);
-    options.read = args.data.share_or(options.read);
-    Ok(check(&options, cancel)?)
 }
 
 /// Prints the findings. If the check stopped early, unchecked data may be damaged.

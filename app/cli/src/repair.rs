@@ -43,8 +43,15 @@ pub(crate) struct RepairArgs {
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
+    let mut options = RepairOptions::new(place_of(&args.dir));
+    options.sets = match sets_in(&args.dir) {
+        Ok(sets) => sets,
+        Err(code) => return code,
+    };
+    options.records = vec![TOKENS];
+    (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);
     let mut steps = Vec::new();
-    let done = repair_place(args, &mut |step| steps.push(step), &cancel);
+    let done = repair_locked(&options, &mut |step| steps.push(step), &cancel);
     for step in &steps {
         if args.json {
             json(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}));
@@ -61,20 +68,18 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn repair_place(
-    args: &RepairArgs,
+/// Repairs a folder, or the copies of all sets, while no other run uses them.
+fn repair_locked(
+    options: &RepairOptions,
     step: &mut dyn FnMut(String),
     cancel: &AtomicBool,
 ) -> Result<RepairReport> {
-    let mut options = RepairOptions::new(place_of(&args.dir));
-    (options.sets, options.records) = (sets_in(&args.dir)?, vec![TOKENS]);
-    (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);
-    let _lock = if options.sets.is_empty() || args.dry_run {
+    let _lock = if options.sets.is_empty() || options.dry_run {
         None
     } else {
         crate::all_sets::take(&options.place.folder)?
     };
-    Ok(repair(&options, step, cancel)?)
+    Ok(repair(options, step, cancel)?)
 }
 
 /// Prints the failure of a command of maintenance, and returns its exit code.

@@ -1,9 +1,12 @@
 //! Folders of stores and copies, as the commands of maintenance get them.
 
+use crate::exit::DISK;
 use crate::target::folder_of;
 use abreast_maintenance::{Place, StateFolders, StoreRecord};
 use abreast_server::api::{check_tokens, repair_tokens, tokens_path};
 use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
 
 /// The tokens of a server, in the folder of its store.
 pub(crate) const TOKENS: StoreRecord = StoreRecord {
@@ -18,9 +21,15 @@ pub(crate) fn place_of(target: &str) -> Place {
 }
 
 /// The copies of all sets in a folder (`--all-sets`), with the names of their folders; empty if the folder itself contains a
-/// store or a copy.
-pub(crate) fn sets_in(target: &str) -> Result<Vec<(String, StateFolders)>> {
-    let folder = folder_of(target);
+/// store or a copy. Errors are printed, and returned as the exit code.
+pub(crate) fn sets_in(target: &str) -> Result<Vec<(String, StateFolders)>, ExitCode> {
+    find_sets(folder_of(target)).map_err(|error| {
+        crate::logging::failure(&error, DISK);
+        ExitCode::from(DISK)
+    })
+}
+
+fn find_sets(folder: &Path) -> Result<Vec<(String, StateFolders)>> {
     if !StateFolders::find(folder)?.is_none() {
         return Ok(Vec::new());
     }
