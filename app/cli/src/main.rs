@@ -61,13 +61,13 @@ mod sync;
 mod sync_args;
 mod target;
 mod terminal;
+mod there;
 mod token;
 mod unwritable_store;
 mod validate;
 mod versions;
 mod xmpp;
 
-use abreast_maintenance::there;
 use args::{Cli, Command};
 use clap::{ArgMatches, FromArgMatches as _};
 use std::process::ExitCode;

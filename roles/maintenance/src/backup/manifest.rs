@@ -93,7 +93,7 @@ impl BackupManifest {
     }
 
     /// Whether the backup may be from the store with these sets: at least one set has the same name and
-    /// log. Only the names are compared if the manifest is from an earlier version of the program.
+    /// log. Only the slugs are compared if the manifest is from an earlier version of the program.
     pub(crate) fn is_of(&self, sets: &[BackedUpSet]) -> bool {
         let logs = |sets: &[BackedUpSet]| -> BTreeSet<(String, i64)> {
             let log = |set: &BackedUpSet| Some((set.name.clone(), set.log_created?));

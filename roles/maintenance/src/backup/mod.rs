@@ -38,7 +38,7 @@ const READ_SHARE: f64 = 5.0;
 /// Folders in folders of a store, at most.
 const DEPTH_MAX: u32 = 32;
 
-/// Options of a backup.
+/// The store to copy, and the folder of backups.
 #[derive(Clone, Debug)]
 pub struct BackupOptions {
     /// The folder of a store, or a published folder with its store in `.abreast`.
@@ -56,7 +56,7 @@ impl BackupOptions {
     }
 }
 
-/// Result of a backup.
+/// The new backup, and the copied contents.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "summary")]
 pub struct BackupReport {
@@ -96,7 +96,7 @@ impl CopiedContents {
 /// Copies a store into a folder of backups.
 ///
 /// # Errors
-/// There is no store, or it is damaged; the folder of backups belongs to another store, is published, or is in use; the disk
+/// The store is missing or damaged; the folder of backups belongs to another store, is published, or is in use; the disk
 /// failed or is full.
 pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     let Some(store) = StateFolders::find(&options.place.folder)?.store else {

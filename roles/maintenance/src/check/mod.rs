@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::check_store;
 
-/// Options of a check.
+/// The folder to check, and how much of its data is read.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// The folder of a store, a copy or backups.
     pub place: Place,
-    /// The copies of all sets in the folder, with the names of their folders. They are checked if the folder itself contains
+    /// The copies of all sets in the folder, each with the path of its folder. They are checked if the folder itself contains
     /// neither a store nor a copy.
     pub sets: Vec<(String, StateFolders)>,
     /// The share of contents, files and packages whose bytes are read.
@@ -35,7 +35,7 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Creates options that compare names and lengths, and read no contents.
+    /// Creates options that compare paths and lengths, and read no contents.
     pub fn new(place: impl Into<Place>) -> Self {
         Self { place: place.into(), sets: Vec::new(), read: ReadShare::NONE, records: Vec::new() }
     }
@@ -45,7 +45,7 @@ impl CheckOptions {
 /// returns the findings up to there, and the reason in [`CheckReport::failures`].
 ///
 /// # Errors
-/// There is nothing to check, or permission is denied to search for it.
+/// The folder has neither a store nor a copy, or permission is denied to search for them.
 pub fn check(options: &CheckOptions, cancel: &AtomicBool) -> Result<CheckReport> {
     let backups = backups_of(&options.place.folder)?;
     if !backups.is_empty() {

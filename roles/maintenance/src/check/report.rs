@@ -7,7 +7,7 @@ use abreast_store::integrity::Findings;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Result of a check.
+/// Findings, notes and failures of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     pub(crate) findings: Findings,
@@ -15,7 +15,7 @@ pub struct CheckReport {
     pub notes: Vec<String>,
     /// Reasons why data could not be checked.
     pub failures: Vec<Error>,
-    /// Whether everything was checked.
+    /// Whether the check reached its end.
     pub is_complete: bool,
     /// Whether the caller stopped the check.
     pub is_cancelled: bool,
@@ -37,13 +37,13 @@ pub struct ReportedFinding<'f> {
     pub help: &'static str,
 }
 
-/// Totals of a check.
+/// Totals of a check, as the last line of its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename = "summary")]
 pub struct CheckSummary<'r> {
     /// Whether everything was checked and nothing is damaged.
     pub ok: bool,
-    /// Whether everything was checked.
+    /// Whether the check reached its end.
     pub complete: bool,
     /// Number of findings of each code.
     pub counts: &'r BTreeMap<&'static str, u64>,

@@ -1,6 +1,7 @@
 //! The network path to an address, and the documents of a Source there.
 
-use crate::doctor::{AddressSubject, Doctor};
+use crate::doctor::diagnosis::Doctor;
+use crate::doctor::subject::AddressSubject;
 use crate::place::{Error, Result};
 use abreast_net::{Client, Options, Request, Shared};
 use abreast_validator::Share;

@@ -1,6 +1,7 @@
 //! Folders: their file systems, and the folders of a configuration.
 
-use crate::doctor::{ConfigurationSubject, Doctor};
+use crate::doctor::diagnosis::Doctor;
+use crate::doctor::subject::ConfigurationSubject;
 use crate::place::{Error, there};
 use std::path::{Path, PathBuf};
 

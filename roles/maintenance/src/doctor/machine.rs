@@ -1,6 +1,7 @@
 //! The clock, limits and port of this machine.
 
-use crate::doctor::{Doctor, Listen};
+use crate::doctor::diagnosis::Doctor;
+use crate::doctor::subject::Listen;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -40,7 +40,7 @@ pub enum Error {
     /// The stored contents cannot be read or written.
     #[error("{0}")]
     Contents(#[from] abreast_contents::Error),
-    /// The copy or its state cannot be used.
+    /// The copy or its database cannot be used.
     #[error("{0}")]
     Copy(#[from] abreast_destination::Error),
     /// A folder cannot be opened, or a file in it.

@@ -7,7 +7,7 @@ use std::hash::BuildHasher as _;
 pub struct ReadShare(f64);
 
 impl ReadShare {
-    /// Compares names and lengths only; no bytes are read.
+    /// Reads no bytes: paths and lengths are compared.
     pub const NONE: Self = Self(0.0);
     /// Reads the bytes of all contents.
     pub const ALL: Self = Self(100.0);
@@ -17,7 +17,7 @@ impl ReadShare {
         Self(percent)
     }
 
-    /// Selects at random, for one run, the names whose bytes are read.
+    /// Selects at random, for one run, the items whose bytes are read.
     pub fn selection(self) -> impl Fn(&str) -> bool + use<> {
         let (share, chance) = (self.0, std::hash::RandomState::new());
         move |name| share >= 100.0 || (chance.hash_one(name) % 100_000) as f64 / 1_000.0 < share

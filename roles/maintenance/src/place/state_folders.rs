@@ -11,7 +11,7 @@ pub(crate) const HUB_DATABASE: &str = "hub.db";
 /// A folder that a command is for, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Path of the folder.
+    /// Path of the folder, without a kind.
     pub folder: PathBuf,
     /// The folder as the user wrote it, such as `warc:DIR`.
     pub shown: String,
@@ -57,10 +57,10 @@ impl StateFolders {
         Ok(Self { store, hub, copy: CopyPlace::find(dir) })
     }
 
-    /// The stores and copies of a place: those in its folder, or else those of `sets`, each with its name.
+    /// The stores and copies in the folder of a place, or else `sets`, each with the name of its folder.
     ///
     /// # Errors
-    /// There are none, or permission is denied to search for them.
+    /// The folder has neither a store nor a copy, or permission is denied to search for them.
     pub(crate) fn of(
         place: &Place,
         sets: &[(String, Self)],

@@ -1,41 +1,20 @@
 //! Repairs stores and copies without guessing, and reports what Destinations will notice.
 
+mod options;
 mod store;
+
+pub use options::RepairOptions;
 
 use crate::backup::refuse_backup;
 use crate::check::of_set;
-use crate::place::{Place, ReadShare, Result, StateFolders, StoreRecord, hold, in_use};
+use crate::place::{Result, StateFolders, hold, in_use};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_store::hub::repair_hub;
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use store::repair_store;
 
-/// Options of a repair.
-#[derive(Clone, Debug)]
-pub struct RepairOptions {
-    /// The folder of a store or of a copy.
-    pub place: Place,
-    /// The copies of all sets in the folder, with the names of their folders. They are repaired if the folder itself contains
-    /// neither a store nor a copy; the caller locks their folder.
-    pub sets: Vec<(String, StateFolders)>,
-    /// The share of contents, files and packages whose bytes are read.
-    pub read: ReadShare,
-    /// Further records in the folder of a store.
-    pub records: Vec<StoreRecord>,
-    /// Whether to report the steps only, without changes.
-    pub dry_run: bool,
-}
-
-impl RepairOptions {
-    /// Creates options that read no contents.
-    pub fn new(place: impl Into<Place>) -> Self {
-        let (place, sets, records) = (place.into(), Vec::new(), Vec::new());
-        Self { place, sets, read: ReadShare::NONE, records, dry_run: false }
-    }
-}
-
-/// Result of a repair.
+/// Number of steps of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "summary")]
 pub struct RepairReport {
@@ -49,7 +28,7 @@ pub struct RepairReport {
 /// failure.
 ///
 /// # Errors
-/// There is neither a store nor a copy, or the folder is a backup; another process uses it; a step failed.
+/// The folder has neither a store nor a copy, or is a backup; another process uses it; a step failed.
 pub fn repair(
     options: &RepairOptions,
     step: &mut dyn FnMut(String),

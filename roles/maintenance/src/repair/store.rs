@@ -2,7 +2,7 @@
 
 use crate::check::store::check_store;
 use crate::place::{Context as _, Result};
-use crate::repair::RepairOptions;
+use crate::repair::options::RepairOptions;
 use abreast_contents::{Contents, ErrorKind, View};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_source::archive::repair_archives;

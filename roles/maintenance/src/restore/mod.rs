@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 const MAKING: &str = ".abreast-restoring";
 const LOCK: &str = "restore.lock";
 
-/// Options of a restore.
+/// The backup to restore, and the folder of the new store.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
     /// One backup, or a folder of backups, of which the newest is used.
@@ -43,7 +43,7 @@ impl RestoreOptions {
     }
 }
 
-/// Result of a restore.
+/// The restored store, and its losses.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "summary")]
 pub struct RestoreReport {
@@ -63,7 +63,7 @@ pub struct RestoreReport {
 /// Makes a store from a backup, which is verified first.
 ///
 /// # Errors
-/// There is no backup, or it is damaged; the folder is not empty, is published, or is in use; the disk failed or is full.
+/// The backup is missing or damaged; the folder is not empty, is published, or is in use; the disk failed or is full.
 pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
     if !there::is_dir(&options.backup)? {
         let message = format!("there is no backup `{}`", options.backup.display());

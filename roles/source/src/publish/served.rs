@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The sets that a store was last served with.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct ServedSets {
-    /// All sets of the configuration of that server.
+    /// All sets that the server published.
     pub sets: Vec<ServedSet>,
 }
 
@@ -60,7 +60,7 @@ impl ServedSets {
     }
 
     /// Whether a set of a store is left over, which means that the last server did not serve it;
-    /// `false` if there is no record.
+    /// `false` if the record is missing.
     pub fn is_left_over(store: &Path) -> impl Fn(&str) -> bool + use<> {
         let record = Self::read(store);
         move |name| {
