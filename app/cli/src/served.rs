@@ -54,8 +54,13 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         );
     }
     // A full disk must not prevent the server from serving existing data.
-    if let Err(error) = served_sets(sets).write(store) {
-        tracing::warn!("cannot write `{}`: {error}", ServedSets::path(store).display());
+    match served_sets(sets).write(store) {
+        // A folder whose path is not UTF-8 cannot be recorded.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(error.into()),
+        Err(error) => {
+            tracing::warn!("cannot write `{}`: {error}", ServedSets::path(store).display());
+        }
+        Ok(()) => {}
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ impl ServedSets {
     /// Writes the record into the folder of a store.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or the path of a folder is not UTF-8 ([`io::ErrorKind::InvalidData`]).
     pub fn write(&self, store: &Path) -> io::Result<()> {
         write_sealed(&Self::path(store), serde_json::to_vec(self)?)
     }
