@@ -94,11 +94,15 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 fn print_report(args: &CheckArgs, report: &CheckReport) {
     let summary = report.summary();
     if args.json {
-        report.findings().for_each(|finding| json(&finding));
+        for finding in report.findings() {
+            json(&finding);
+        }
         json(&summary);
         return;
     }
-    report.notes.iter().for_each(|text| line(text));
+    for text in &report.notes {
+        line(text);
+    }
     for finding in report.findings() {
         line(&format!("{} [{}] {}", finding.severity, finding.code, finding.location));
         line(&format!("  {}", finding.message));

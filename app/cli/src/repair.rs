@@ -94,7 +94,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     let is_disk = match error.downcast_ref::<Error>() {
         Some(error) => error.kind() == ErrorKind::Disk,
         None if error.is::<abreast_destination::Error>() => false,
-        None => error.chain().any(|cause| cause.is::<std::io::Error>()),
+        None => error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()),
     };
     if is_disk { DISK } else { crate::exit::code(error) }
 }

@@ -1,4 +1,5 @@
 //! The functions as other programs call them. `app/cli/tests/it` has the tests of the commands.
+#![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
 use abreast_core::SystemClock;
 use abreast_maintenance::{

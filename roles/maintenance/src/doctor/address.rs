@@ -22,7 +22,7 @@ const SOURCE_TIME: Duration = Duration::from_secs(10);
 /// Checks the network path to an address, and whether documents are found there.
 pub(super) fn check_address(doctor: &mut Doctor<'_>, subject: &AddressSubject<'_>) {
     let text = subject.url.as_str();
-    let (Ok(_), Ok(url)) = (abreast_net::check_url(text), url::Url::parse(text)) else {
+    let (Ok(()), Ok(url)) = (abreast_net::check_url(text), url::Url::parse(text)) else {
         let what = format!("{} is not an http or https URL", without_login(text));
         doctor.report("url", false, &what, "give an address such as https://papers.example.org/");
         doctor.error = Some(Error::Usage(what));

@@ -83,7 +83,9 @@ impl Error {
                 _ => ErrorKind::Failed,
             },
             Self::Copy(_) => ErrorKind::Failed,
-            _ if self.chain().any(|cause| cause.is::<io::Error>()) => ErrorKind::Disk,
+            _ if self.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some()) => {
+                ErrorKind::Disk
+            }
             Self::Contents(error) => match error.kind() {
                 OfContents::Busy => ErrorKind::InUse,
                 OfContents::Full => ErrorKind::Disk,

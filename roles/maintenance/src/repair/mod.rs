@@ -40,7 +40,9 @@ pub fn repair(
         let mut own = Vec::new();
         let done = repair_folder(options, place, &mut own, cancel);
         report.steps += own.len();
-        own.iter().for_each(|text| step(of_set(set.as_deref(), text)));
+        for text in &own {
+            step(of_set(set.as_deref(), text));
+        }
         done?;
     }
     Ok(report)
