@@ -246,16 +246,19 @@ fn broken_rule(member: &Member, layer: usize, other: &Member) -> Option<String> 
             Some(format!("{}/ is for checking the product, not part of it", other.folder.display()))
         }
         Some(below) if below < layer => {
-            // Destination and hub keep their own state there; a change log is met through the
-            // trait.
-            let has_state =
-                member.folder.ends_with("destination") || member.folder.ends_with("hub");
+            // Destination and hub keep their own state there, and maintenance works on all of it; a
+            // change log is met through the trait.
+            let has_state = ["destination", "hub", "maintenance"]
+                .iter()
+                .any(|role| member.folder.ends_with(role));
             (other.name == "abreast-store" && folder == "roles" && !has_state).then(|| {
                 "roles meet change logs through the trait in core/, not through a store".to_owned()
             })
         }
         Some(same) if same == layer => match folder {
             "app" => None,
+            // It works on the state of every role, and no role depends on it.
+            "roles" if member.folder.ends_with("maintenance") => None,
             "formats" if SHARED_FORMATS.contains(&other.name.as_str()) => None,
             "formats" => Some("formats share only abreast-webtypes and rdf-patch".to_owned()),
             _ => Some(format!("crates in {folder}/ do not depend on each other")),
@@ -377,6 +380,7 @@ mod tests {
             member("adapters/store", "abreast-store", &[]),
             member("adapters/net", "abreast-net", &[]),
             member("roles/hub", "abreast-hub", &[]),
+            member("roles/maintenance", "abreast-maintenance", &["abreast-hub", "abreast-store"]),
             member("app/server", "abreast-server", &[]),
             member("bench", "abreast-bench", &["abreast-server"]),
             member("testkit", TESTKIT, &["abreast-core"]),
@@ -418,6 +422,10 @@ mod tests {
             faults_of("roles/source", &["abreast-hub"]).contains("do not depend on each other")
         );
         assert!(faults_of("roles/source", &["abreast-store"]).contains("through the trait"));
+        assert!(
+            faults_of("roles/source", &["abreast-maintenance"])
+                .contains("do not depend on each other")
+        );
         for role in ["roles/destination", "roles/hub"] {
             assert_eq!(faults_of(role, &["abreast-store"]), "");
         }

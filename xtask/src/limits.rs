@@ -12,7 +12,7 @@ use crate::process::root;
 use crate::tree;
 
 /// The parts of the program, in the order of the table, and their folders.
-const PARTS: [(&str, &str); 12] = [
+const PARTS: [(&str, &str); 13] = [
     ("Formats", "formats"),
     ("Core", "core/src"),
     ("HTTP client", "adapters/net/src"),
@@ -23,6 +23,7 @@ const PARTS: [(&str, &str); 12] = [
     ("Hub", "roles/hub/src"),
     ("Destination", "roles/destination/src"),
     ("Validator", "roles/validator/src"),
+    ("Maintenance", "roles/maintenance/src"),
     ("Server", "app/server/src"),
     ("Command line", "app/cli/src"),
 ];

@@ -1,12 +1,12 @@
 //! Configuration of the HTTP API and of published links: `[api]`, `links` and `set_links`.
 
 use crate::settings::{ApiFile, RuleFile, SetLinkFile};
-use abreast_server::api::{Readers, Scope, is_local_host, read_tokens};
+use abreast_server::api::{Readers, Scope, is_local_host, read_tokens, tokens_path};
 use abreast_source::links::{LinkRecord, Links, PublishedLinks, RuleOptions, read_links};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Default limit of an uploaded content.
@@ -62,11 +62,6 @@ impl LinksConfig {
             .map(PublishedLinks)
             .map_err(|why| anyhow!("`set_links`: {why}"))
     }
-}
-
-/// Where the tokens are.
-pub(crate) fn tokens_path(data: &Path) -> PathBuf {
-    data.join("tokens.json")
 }
 
 /// True if only programs on this machine can connect. A local proxy makes a local server public;

@@ -1,35 +1,13 @@
 //! `abreast backup`: a consistent copy of a Source's store, also while it is served.
-//!
-//! ```text
-//! BACKUPS/contents/                  kept contents, once for all backups: packed as in the store
-//! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
-//! ```
-//!
-//! Contents are copied before the database, and other referenced files after the database, so every
-//! row has its content. A backup gets its final name when all its files are durable.
 
-use crate::backup_manifest::{
-    DATABASE, FORMAT, FileEntry, MAKING, MANIFEST, Manifest, SetEntry, is_unfinished, next_number,
-};
 use crate::check::DataArgs;
-use crate::errors::UsageError;
-use crate::lock_holder::holder_of;
-use crate::logging;
-use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, StateFolders};
-use crate::terminal::line;
-use abreast_contents::{Content, Contents, ErrorKind, View, digest};
-use abreast_core::{Clock as _, ContentId, SystemClock};
-use abreast_destination::{published_above, resolved};
-use abreast_store::NeededContents;
-use abreast_store::backup::{check_copy, copy, copy_hub, created_sets};
+use crate::repair::failed;
+use crate::state_folders::place_of;
+use crate::terminal::{json, line};
+use abreast_maintenance::{BackedUpSet, BackupOptions, backup};
 use abreast_webtypes::count;
-use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde_json::json;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -43,16 +21,6 @@ The server may be running. Later runs copy only contents that are not in BACKUPS
 copied.
 
 Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk or permission denied.";
-
-/// Times that a database is copied because contents went while they were copied.
-const ATTEMPTS: u32 = 5;
-/// Derived or temporary data.
-const LEFT_OUT: [&str; 7] =
-    [".abreast-restoring", "contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
-/// Percent of the contents of earlier backups that are read, unless more are asked for.
-const READ_SHARE: f64 = 5.0;
-/// Folders in folders of a store, at most.
-const DEPTH_MAX: u32 = 32;
 
 /// Options of `backup`.
 #[derive(Debug, Args)]
@@ -71,319 +39,32 @@ pub(crate) struct BackupArgs {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let found = match StateFolders::find(&args.dir) {
-        Ok(found) => found.store,
-        Err(error) => {
-            let code = crate::exit::code(&error);
-            logging::failure(&error, code);
-            return ExitCode::from(code);
-        }
+    let mut options = BackupOptions::new(place_of(&args.dir), &args.backups);
+    options.read = args.data.share_or(options.read);
+    let report = match backup(&options) {
+        Ok(report) => report,
+        Err(error) => return failed(&error.into()),
     };
-    let Some(store) = found else {
-        let error = anyhow::anyhow!(
-            "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
-             makes it again",
-            args.dir
-        );
-        logging::failure(&error, 2);
-        return ExitCode::from(2);
-    };
-    match backup(&store, &args.backups, &args.data.wants_or(READ_SHARE)) {
-        Ok((path, manifest, contents)) => {
-            if args.json {
-                line(
-                    &json!({"type": "summary", "backup": path, "sets": manifest.sets, "contents_copied": contents.copied,
-                    "contents_replaced": contents.replaced})
-                        .to_string(),
-                );
-            } else {
-                manifest.print_sets();
-                line(&format!("{} copied", count(contents.copied, "content")));
-                if contents.replaced > 0 {
-                    line(&format!(
-                        "{} of earlier backups replaced: the disk may be failing",
-                        count(contents.replaced, "damaged content")
-                    ));
-                }
-                line(&format!("backup {}", path.display()));
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let code = code_of(&error);
-            logging::failure(&error, code);
-            ExitCode::from(code)
-        }
+    if args.json {
+        json(&report);
+        return ExitCode::SUCCESS;
     }
+    print_sets(&report.sets);
+    line(&format!("{} copied", count(report.contents_copied, "content")));
+    if report.contents_replaced > 0 {
+        line(&format!(
+            "{} of earlier backups replaced: the disk may be failing",
+            count(report.contents_replaced, "damaged content")
+        ));
+    }
+    line(&format!("backup {}", report.backup.display()));
+    ExitCode::SUCCESS
 }
 
-/// Numbers of contents.
-#[derive(Clone, Copy, Debug, Default)]
-struct CopiedContents {
-    copied: u64,
-    /// Copied again because the content in the folder of backups was damaged.
-    replaced: u64,
-}
-
-impl CopiedContents {
-    /// Counts one; false if the store does not have it.
-    fn count(&mut self, copied: Option<Copied>) -> bool {
-        self.copied += u64::from(copied == Some(Copied::New));
-        self.replaced += u64::from(copied == Some(Copied::Replaced));
-        copied.is_some()
+/// Prints a line for each set of a backup.
+pub(crate) fn print_sets(sets: &[BackedUpSet]) {
+    for set in sets {
+        let resources = count(set.resources, "resource");
+        line(&format!("set {}: {resources}, up to position {}", set.name, set.position));
     }
-}
-
-fn backup(
-    store: &Path,
-    backups: &Path,
-    reads: &dyn Fn(&str) -> bool,
-) -> Result<(PathBuf, Manifest, CopiedContents)> {
-    if backups.exists() && !backups.is_dir() {
-        bail!(UsageError(format!(
-            "`{}` is a file, not a folder\n  help: name a folder for backups",
-            backups.display()
-        )));
-    }
-    refuse_inside(store, backups)?;
-    crate::there::make_folder(backups)
-        .with_context(|| format!("cannot make `{}`", backups.display()))?;
-    let folder = abreast_folder::Folder::open(backups)?;
-    let Some(_lock) = folder
-        .root()
-        .lock(b"backup.lock")
-        .with_context(|| format!("cannot lock the backups in `{}`", backups.display()))?
-    else {
-        let pid = holder_of(&backups.join("backup.lock"))
-            .map(|pid| format!(" (process {pid})"))
-            .unwrap_or_default();
-        return Err(abreast_core::LogError::new(
-            abreast_core::ErrorKind::Busy,
-            format!(
-                "another backup{pid} is writing to `{}`\n  help: wait for it",
-                backups.display()
-            ),
-        )
-        .into());
-    };
-    remove_unfinished(backups)?;
-    let number = next_number(backups, &sets_of(&database_of(store, DATABASE)?)?)?;
-    let created = SystemClock.now();
-    let name = created.to_string().replace(['-', ':'], "");
-    let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
-    fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
-    // Before the log: the log's copy then has all positions that the hub refers to.
-    if store.join(HUB_DATABASE).is_file() {
-        copy_hub(&database_of(store, HUB_DATABASE)?, &making.join(HUB_DATABASE))?;
-    }
-    let mut contents = CopiedContents::default();
-    let (from, to) =
-        (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
-    from.visit(&mut |id, length| {
-        let is_read = reads(&id.to_string());
-        contents.count(copy_content(&from, &to, &id, length, is_read)?);
-        Ok(())
-    })
-    .context("cannot copy kept contents")?;
-    let database = making.join(DATABASE);
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        copy(&database_of(store, DATABASE)?, &database)?;
-        let mut missing = None;
-        for needed in NeededContents::open(&database)? {
-            let (id, length) = needed?;
-            let copied = copy_content(&from, &to, &id, length, false);
-            if !contents.count(copied.context("cannot copy kept contents")?) {
-                missing = Some(id);
-            }
-        }
-        let Some(id) = missing else { break };
-        if attempt >= ATTEMPTS {
-            bail!(
-                "the kept content {id} is missing (help: `abreast check` lists all that are, `abreast repair` repairs the store)"
-            );
-        }
-        fs::remove_file(&database).context("cannot copy the database again")?;
-    }
-    to.sync().context("cannot make the copied contents durable")?;
-    let facts = check_copy(&database)?;
-    copy_rest(store, Path::new(""), 0, &making)
-        .context("cannot copy the other files of the store")?;
-    let mut files = Vec::new();
-    list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
-    let mut sets = sets_of(&database)?;
-    for set in &mut sets {
-        if let Some(facts) = facts.iter().find(|facts| facts.slug == set.name) {
-            (set.position, set.resources) = (facts.position, facts.resources);
-        }
-    }
-    let mut manifest = Manifest {
-        format: FORMAT,
-        created: created.to_string(),
-        number,
-        program: format!("abreast {}", env!("CARGO_PKG_VERSION")),
-        sets,
-        files,
-        blake3: None,
-    };
-    fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
-    let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
-    synced.context("cannot make the backup durable")?;
-    fs::rename(&making, &done).context("cannot name the backup")?;
-    File::open(backups)
-        .and_then(|folder| folder.sync_all())
-        .context("cannot make the backup durable")?;
-    Ok((done, manifest, contents))
-}
-
-/// A backup in the store would be part of the next one, and one in a published folder could be read by everybody.
-fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
-    let help = "name a folder elsewhere, best on another disk";
-    if resolved(backups).starts_with(resolved(store)) {
-        let (backups, store) = (backups.display(), store.display());
-        bail!(UsageError(format!("`{backups}` is in the store `{store}`\n  help: {help}")));
-    }
-    if let Some(published) = published_above(backups, &[]) {
-        let (backups, published) = (backups.display(), published.display());
-        let message = format!(
-            "`{backups}` is in `{published}`, which is published: everybody could read the backup\n  help: {help}"
-        );
-        bail!(UsageError(message));
-    }
-    Ok(())
-}
-
-/// Resolves symbolic links to a database: SQLite stores the newest changes in a file next to the
-/// database itself, not next to a link.
-fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
-    let path = store.join(name);
-    path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
-}
-
-/// Remains of a killed backup.
-fn remove_unfinished(backups: &Path) -> Result<()> {
-    for entry in fs::read_dir(backups)? {
-        let entry = entry?;
-        if is_unfinished(&entry.file_name().to_string_lossy()) {
-            fs::remove_dir_all(entry.path())
-                .context("cannot remove what an earlier backup left")?;
-        }
-    }
-    Ok(())
-}
-
-/// The sets of a store, without their numbers.
-fn sets_of(database: &Path) -> Result<Vec<SetEntry>> {
-    let sets = created_sets(database)?.into_iter().map(|(name, created)| SetEntry {
-        name,
-        log_created: Some(created.as_micros()),
-        position: 0,
-        resources: 0,
-    });
-    Ok(sets.collect())
-}
-
-/// How a content came to be in a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copied {
-    /// The folder already had the content.
-    Already,
-    /// The content was missing and was copied.
-    New,
-    /// The content in the folder was damaged and was replaced.
-    Replaced,
-}
-
-/// Copies a content unless `to` already has it; `None` if the store does not have the content. With
-/// `is_read`, an existing content is read, and replaced if damaged.
-pub(crate) fn copy_content(
-    from: &View,
-    to: &Contents,
-    id: &ContentId,
-    length: u64,
-    is_read: bool,
-) -> io::Result<Option<Copied>> {
-    let is_there = to.length(id)? == Some(length);
-    if is_there && (!is_read || to.is_whole(id)?) {
-        return Ok(Some(Copied::Already));
-    }
-    let copied = match from.open_read(id) {
-        Ok(Content::File(file)) => to.put_file(&file, u64::MAX, &mut |_| Ok(())),
-        Ok(Content::Bytes(bytes)) => to.put_bytes(bytes.get_ref()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => Err(error),
-    }?;
-    if copied.id() == *id {
-        return Ok(Some(if is_there { Copied::Replaced } else { Copied::New }));
-    }
-    let other = copied.id();
-    drop(copied);
-    to.remove(&other)?;
-    Err(io::Error::other(format!(
-        "the kept content {id} is damaged (help: `abreast check --read-data`)"
-    )))
-}
-
-/// All other files that are not derived: archives of lists, tokens, the record of a static site; also where a symbolic link leads to
-/// them.
-fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()> {
-    if depth > DEPTH_MAX {
-        let place = store.join(below);
-        return Err(io::Error::other(format!("folders are too deep at `{}`", place.display())));
-    }
-    for entry in fs::read_dir(store.join(below))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let text = name.to_string_lossy();
-        let top = below.as_os_str().is_empty();
-        let database =
-            [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
-        if top && (LEFT_OUT.contains(&&*text) || database) {
-            continue;
-        }
-        let path = below.join(&name);
-        let kind = match fs::metadata(entry.path()) {
-            Ok(facts) => facts.file_type(),
-            // A server replaced it just now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        if kind.is_dir() {
-            let (real, own) = (entry.path().canonicalize()?, resolved(store));
-            if entry.file_type()?.is_symlink() && (own.starts_with(&real) || real.starts_with(&own))
-            {
-                let link = entry.path();
-                let message = format!("the link `{}` leads back to the store", link.display());
-                return Err(io::Error::other(message));
-            }
-            fs::create_dir_all(to.join(&path))?;
-            copy_rest(store, &path, depth + 1, to)?;
-        } else if kind.is_file() && !text.ends_with(".lock") {
-            match fs::copy(entry.path(), to.join(&path)) {
-                // A server replaced the file since the folder was read; its data is usable without it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                copied => drop(copied?),
-            }
-        }
-    }
-    Ok(())
-}
-
-fn list(root: &Path, below: &Path, files: &mut Vec<FileEntry>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            list(root, &path, files)?;
-        } else {
-            let (id, length) = digest(&entry.path())?;
-            files.push(FileEntry {
-                path: path.to_string_lossy().into_owned(),
-                length,
-                blake3: id.to_string(),
-            });
-        }
-    }
-    Ok(())
 }

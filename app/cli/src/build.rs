@@ -368,7 +368,7 @@ fn read_rdf(
     options.sort.leave_out_invalid = origin.leave_out_invalid;
     options.sort.contexts = origin.contexts.clone();
     options.confirm_deletions = args.confirm_deletions;
-    let record = (!args.reread).then(|| crate::rdf_files::record_of_files(&options, slug));
+    let record = (!args.reread).then(|| options.record_of_files(slug));
     let (log, contents) = (Arc::clone(log), contents.clone());
     let read = match &origin.descriptions {
         Descriptions::Folder(path) => {

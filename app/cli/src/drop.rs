@@ -1,17 +1,16 @@
 //! `abreast drop`: drops a set with its history from a store.
 
-use crate::backup_manifest::refuse_backup;
 use crate::errors::UsageError;
 use crate::log_access::unknown_set;
 use crate::logging;
-use crate::push::notified_path;
-use crate::repair::{code_of, hold, refuse_held};
-use crate::state_folders::StateFolders;
+use crate::repair::code_of;
+use crate::target::folder_of;
 use crate::terminal::line;
 use crate::unwritable_store::Readable;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
-use abreast_source::notify::topics_of_set;
+use abreast_maintenance::{StateFolders, hold, refuse_backup, refuse_held};
+use abreast_source::notify::{notified_path, topics_of_set};
 use abreast_source::versions::collect_all;
 use abreast_store::backup::created_sets;
 use abreast_store::hub::HubStore;
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &DropArgs) -> ExitCode {
 
 fn drop_from_store(args: &DropArgs) -> Result<()> {
     refuse_backup(Path::new(&args.dir))?;
-    let Some(store) = StateFolders::find(&args.dir)?.store else {
+    let Some(store) = StateFolders::find(folder_of(&args.dir))?.store else {
         bail!(UsageError(format!(
             "there is no store in `{}`\n  help: name the folder that has source.db",
             args.dir

@@ -55,6 +55,11 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.downcast_ref::<SetsError>().is_some_and(|error| error.exit_code() == ExitCode::Usage) {
         return Some(USAGE);
     }
+    match cause.downcast_ref().map(abreast_maintenance::Error::kind) {
+        Some(abreast_maintenance::ErrorKind::Usage) => return Some(USAGE),
+        Some(abreast_maintenance::ErrorKind::InUse) => return Some(IN_USE),
+        _ => {}
+    }
     if cause
         .downcast_ref::<abreast_core::LogError>()
         .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Busy)
@@ -86,10 +91,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 
 /// Whether this user may not read or write a file, or nobody may write the file system.
 pub(crate) fn is_denied(cause: &(dyn std::error::Error + 'static)) -> bool {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    cause
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
+    cause.downcast_ref::<std::io::Error>().is_some_and(crate::there::is_denied)
         || cause
             .downcast_ref::<abreast_folder::Error>()
             .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Denied)

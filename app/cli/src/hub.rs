@@ -8,7 +8,6 @@ use crate::config::{self, File};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::signals::Signals;
-use crate::state_folders::StateFolders;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
@@ -196,7 +195,7 @@ fn serve(config: HubConfig) -> Result<()> {
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;
-    let has_store = StateFolders::find(&config.data.to_string_lossy())?.hub.is_some();
+    let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
     let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();
@@ -204,7 +203,7 @@ fn serve(config: HubConfig) -> Result<()> {
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
         local: config.api.local,
-        ..ApiOptions::new(crate::api::tokens_path(&config.data))
+        ..ApiOptions::new(abreast_server::api::tokens_path(&config.data))
     });
     let api = Some(api.context("cannot read the tokens of the API")?);
     let delivery = config.push.start(&config.data, urls.base())?;

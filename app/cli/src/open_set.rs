@@ -223,7 +223,7 @@ impl SetOpener<'_> {
         options.sort.graphs.clone_from(&origin.graphs);
         options.sort.leave_out_invalid = origin.leave_out_invalid;
         options.sort.contexts = origin.contexts.clone();
-        let record = Some(crate::rdf_files::record_of_files(&options, slug));
+        let record = Some(options.record_of_files(slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());
         let watch = match &origin.descriptions {
             Descriptions::Given => {

@@ -5,7 +5,7 @@ use crate::xmpp::XmppConfig;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
-use abreast_source::notify::{Notifier, NotifyOptions};
+use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
 use abreast_source::projection::Topic;
 use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use clap::Args;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -355,11 +355,6 @@ impl std::ops::Deref for SitePublisher {
     fn deref(&self) -> &Publisher {
         &self.0.publisher
     }
-}
-
-/// Where it is kept which documents were notified.
-pub(crate) fn notified_path(data: &Path) -> PathBuf {
-    data.join("notified.json")
 }
 
 #[cfg(test)]

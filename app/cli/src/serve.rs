@@ -286,7 +286,7 @@ fn open_api(config: &ApiConfig, data: &Path) -> Result<Api> {
         readers: config.readers,
         local: config.local,
         max_content: config.max_content,
-        ..ApiOptions::new(crate::api::tokens_path(data))
+        ..ApiOptions::new(abreast_server::api::tokens_path(data))
     });
     api.context("cannot read the tokens of the API")
 }

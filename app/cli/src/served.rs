@@ -5,16 +5,13 @@ use crate::config::{ServeConfig, SetConfig};
 use crate::errors::UsageError;
 use crate::stores::{Stores, Task};
 use abreast_core::{ChangeLog, ResourceSet};
-use abreast_folder::{read_sealed, write_sealed};
+use abreast_source::publish::{ServedSet, ServedSets};
 use abreast_webtypes::{count, visible};
 use anyhow::{Result, bail};
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The record, in the folder of the store.
-pub(crate) const RECORD: &str = "served.json";
 const DATABASE: &str = "source.db";
 /// Folders that only a store has whose database was there.
 const OF_A_DATABASE: [&str; 4] = ["archives", "contents", "dumps", "snapshots"];
@@ -24,30 +21,12 @@ const BEFORE_THE_DATABASE: [&str; 6] =
 /// Maximum number of adjacent folders in which another store is searched.
 const BESIDE_MAX: usize = 1_000;
 
-#[derive(Debug, Default, Deserialize, Serialize)]
-struct Record {
-    sets: Vec<Served>,
-}
-
-/// A set, and the folder that it publishes.
-#[derive(Debug, Deserialize, Serialize, PartialEq, Eq)]
-struct Served {
-    name: String,
-    folder: Option<PathBuf>,
-}
-
-impl Record {
-    fn of(sets: &[SetConfig]) -> Self {
-        let served = |set: &SetConfig| Served {
-            name: set.slug.clone(),
-            folder: set.origin.path().map(Path::to_owned),
-        };
-        Self { sets: sets.iter().map(served).collect() }
-    }
-
-    fn read(store: &Path) -> Option<Self> {
-        serde_json::from_slice(&read_sealed(&store.join(RECORD)).ok()?).ok()
-    }
+/// The sets of a configuration, as the record has them.
+fn served_sets(sets: &[SetConfig]) -> ServedSets {
+    ServedSets::new(sets.iter().map(|set| ServedSet {
+        name: set.slug.clone(),
+        folder: set.origin.path().map(Path::to_owned),
+    }))
 }
 
 /// Records the served sets of a store, and reports its other sets.
@@ -74,10 +53,14 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
             "the store has the set `{slug}` ({resources}), which is not configured and not published (help: {help})"
         );
     }
-    let path = store.join(RECORD);
     // A full disk must not prevent the server from serving existing data.
-    if let Err(error) = write_sealed(&path, serde_json::to_vec(&Record::of(sets))?) {
-        tracing::warn!("cannot write `{}`: {error}", path.display());
+    match served_sets(sets).write(store) {
+        // A folder whose path is not UTF-8 cannot be recorded.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(error.into()),
+        Err(error) => {
+            tracing::warn!("cannot write `{}`: {error}", ServedSets::path(store).display());
+        }
+        Ok(()) => {}
     }
     Ok(())
 }
@@ -85,7 +68,7 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
 /// The known slugs of a store's sets: the sets that were served last, and, if no other process has
 /// the database open, the sets in the database.
 pub(crate) fn known_sets(store: &Path) -> Vec<String> {
-    let served = Record::read(store).unwrap_or_default();
+    let served = ServedSets::read(store).unwrap_or_default();
     let mut names: Vec<String> = served.sets.into_iter().map(|set| set.name).collect();
     if store.join(DATABASE).is_file()
         && let Ok(stores) = Stores::open(store, Task::Read)
@@ -96,12 +79,6 @@ pub(crate) fn known_sets(store: &Path) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
-}
-
-/// Whether a set of a store is left over, which means that the last server did not serve it; `false` if not known.
-pub(crate) fn is_left_over(store: &Path) -> impl Fn(&str) -> bool + use<> {
-    let record = Record::read(store);
-    move |name| record.as_ref().is_some_and(|record| record.sets.iter().all(|set| set.name != name))
 }
 
 /// Whether a folder has a store.
@@ -169,9 +146,9 @@ fn other_store(config: &ServeConfig) -> Option<PathBuf> {
     if let Some(store) = named.find(|store| is_other(store) && has_database(store)) {
         return Some(store);
     }
-    let wanted = Record::of(&config.sets).sets;
+    let wanted = served_sets(&config.sets).sets;
     let has_set = |store: &PathBuf| {
-        let served = Record::read(store).unwrap_or_default().sets;
+        let served = ServedSets::read(store).unwrap_or_default().sets;
         served.iter().any(|set| set.folder.is_some() && wanted.contains(set))
     };
     // A folder that is there was chosen; a mistyped one is not there.

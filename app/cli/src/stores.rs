@@ -75,7 +75,7 @@ impl Stores {
     /// # Errors
     /// It cannot be made or opened, or another process has it.
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
-        crate::backup_manifest::refuse_backup(data)?;
+        abreast_maintenance::refuse_backup(data)?;
         if task != Task::Read {
             refuse_published(data)?;
         }

@@ -27,6 +27,12 @@ pub(crate) fn line(text: &str) {
     print(&visible(&shown));
 }
 
+/// Prints a value as one line of JSON on standard output.
+pub(crate) fn json(value: &impl serde::Serialize) {
+    // Reports contain texts and numbers only, for which this does not fail.
+    line(&serde_json::to_string(value).unwrap_or_default());
+}
+
 /// Prints the lines of a report, which contains URLs and not paths, on standard output, without logins.
 pub(crate) fn report(text: &str) {
     let shown = |line| if is_json(line) { json_without_logins(line) } else { without_logins(line) };

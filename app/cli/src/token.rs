@@ -1,13 +1,12 @@
 //! `abreast token`: manages API tokens. A token is shown once; only its digest is stored.
 
-use crate::api::tokens_path;
 use crate::config::File;
 use crate::data_folder::check_data;
 use crate::errors::UsageError;
 use crate::log_access::unknown_set;
 use crate::terminal::{line, warning};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_server::api::{Scope, Token, change_tokens, new_token, read_tokens};
+use abreast_server::api::{Scope, Token, change_tokens, new_token, read_tokens, tokens_path};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};

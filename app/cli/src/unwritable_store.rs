@@ -1,10 +1,9 @@
 //! Reading a store without writing to it: where it cannot be written, as on a read-only mount, or has an older
 //! schema, from a temporary copy of its database.
 
-use crate::backup_manifest::refuse_backup;
-use crate::lock_holder::holder_of;
 use crate::stores::{Stores, Task};
 use abreast_core::LogError;
+use abreast_maintenance::{holder_of, refuse_backup};
 use abreast_store::backup::copy;
 use anyhow::{Context as _, Result};
 use rustix::fs::{Access, access};

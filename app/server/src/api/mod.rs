@@ -25,7 +25,7 @@ mod visible;
 pub use crate::site::api::{Api, ApiOptions, Readers};
 pub use crate::site::tokens::{
     PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
-    write_tokens,
+    tokens_path, write_tokens,
 };
 pub use access::is_local_host;
 pub(crate) use access::may_publish;

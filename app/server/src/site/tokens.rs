@@ -67,6 +67,11 @@ struct TokenFile {
     tokens: Vec<Token>,
 }
 
+/// The file of tokens in the folder of a store.
+pub fn tokens_path(store: &Path) -> PathBuf {
+    store.join("tokens.json")
+}
+
 /// Reads the tokens of a file; an absent file is read as empty.
 ///
 /// # Errors

@@ -145,6 +145,11 @@ fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
+/// The file of the notifier in the folder of a store.
+pub fn notified_path(store: &Path) -> PathBuf {
+    store.join("notified.json")
+}
+
 /// Checks the file of a notifier for damage. A missing file is not damaged.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ pub use delta::{Delta, DeltaRow, apply, each_row};
 pub use description::DescriptionOptions;
 pub use error::RdfError;
 pub use report::RdfReport;
-pub use target::{MEDIA_TYPE, RdfOptions, RdfTarget};
+pub use target::{MEDIA_TYPE, RdfOptions, RdfTarget, check_records_of_files};
 pub use watch::{RdfFolder, RdfWatch};
 pub use writer::{
     Changing, Described, EntityWriter, Import, NotDescription, read_description, read_descriptions,

@@ -5,10 +5,11 @@ use crate::scan::options::DigestPolicy;
 use crate::scan::rest::Rest;
 use abreast_contents::Contents;
 use abreast_contents::View;
-use abreast_core::ChangeLog;
-use abreast_core::SetId;
+use abreast_core::{ChangeLog, Finding, SetId, Severity};
+use abreast_folder::read_sealed;
 use abreast_statements::SortOptions;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,36 @@ impl RdfOptions {
             rest: Arc::default(),
         }
     }
+
+    /// Path of the record of the files that a set was last read from.
+    pub fn record_of_files(&self, slug: &str) -> PathBuf {
+        self.sort.temporary.join(format!("{slug}.read"))
+    }
+}
+
+/// Checks the records of files in the folder of a store, of all sets.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn check_records_of_files(store: &Path) -> io::Result<Vec<Finding>> {
+    let entries = match std::fs::read_dir(store.join("temporary")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| {
+        path.extension().is_some_and(|ending| ending == "read")
+            && read_sealed(path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidData)
+    });
+    let message = "the record of the files that were read is damaged: they are read again";
+    let damaged = paths.into_iter().map(|path| Finding {
+        severity: Severity::Error,
+        rule: "temporary.record",
+        location: path.display().to_string(),
+        message: message.to_owned(),
+    });
+    Ok(damaged.collect())
 }
 
 /// Set into which RDF is read, with its log and store.

@@ -1,12 +1,11 @@
 //! Checks of a whole backup.
 
-use crate::backup_manifest::Manifest;
-use crate::state_folders::HUB_DATABASE;
+use crate::backup::manifest::BackupManifest;
+use crate::place::{Context as _, Error, HUB_DATABASE, Result};
 use abreast_contents::{Condition, View, digest};
 use abreast_core::ContentId;
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, check_hub_copy};
-use anyhow::{Context as _, Result, bail};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,12 +27,12 @@ pub(crate) fn check_backup(
     backup: &Path,
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
-) -> Result<Manifest> {
+) -> Result<BackupManifest> {
     let backup = std::path::absolute(backup)?;
-    let manifest = Manifest::read(&backup)?;
+    let manifest = BackupManifest::read(&backup)?;
     let damaged = verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
     if let Some(first) = damaged.first() {
-        bail!("{}", damaged_content(first, damaged.len()));
+        return Err(damaged_content(first, damaged.len()));
     }
     Ok(manifest)
 }
@@ -42,20 +41,26 @@ pub(crate) fn check_backup(
 pub(crate) fn verify(
     backup: &Path,
     contents: &View,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
 ) -> Result<Vec<ContentId>> {
     for file in &manifest.files {
         let path = Path::new(&file.path);
         if !path.components().all(|component| matches!(component, Component::Normal(_))) {
-            bail!("the manifest names `{}`, which is outside of the backup", file.path);
+            return Err(Error::Damaged(format!(
+                "the manifest names `{}`, which is outside of the backup",
+                file.path
+            )));
         }
         let path = backup.join(path);
         let (id, length) =
             digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         if length != file.length || id.to_string() != file.blake3 {
-            bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
+            return Err(Error::Damaged(format!(
+                "`{}` is not as it was backed up\n  help: use an earlier backup",
+                path.display()
+            )));
         }
     }
     check_copy(&backup.join("source.db"))?;
@@ -63,7 +68,7 @@ pub(crate) fn verify(
     for needed in NeededContents::open(&backup.join("source.db"))? {
         let (id, _) = needed?;
         if cancel.load(Ordering::Relaxed) {
-            bail!("stopped");
+            return Err(Error::Cancelled);
         }
         if whole.contains(&id) {
             continue;
@@ -83,10 +88,11 @@ pub(crate) fn verify(
     Ok(damaged)
 }
 
-pub(crate) fn damaged_content(first: &ContentId, all: usize) -> String {
+/// The error for a backup with damaged or missing contents.
+pub(crate) fn damaged_content(first: &ContentId, all: usize) -> Error {
     let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
-    format!(
+    Error::Damaged(format!(
         "the kept content {first} is missing or damaged in the backup{more}\n  help: while the store is there, `abreast backup \
          --read-data` replaces it; `abreast restore --without-damaged` leaves it out"
-    )
+    ))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The process that holds a lock file, according to the kernel.
-pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
+pub fn holder_of(lock: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
     let inode = std::fs::metadata(lock).ok()?.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -1,12 +1,12 @@
 //! Checks stored contents against the rows that need them. Both lists are sorted by address and are
 //! merged, so that memory use does not depend on their length.
 
+use crate::place::{Context as _, Result};
 use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, LogError};
 use abreast_store::NeededContents;
 use abreast_store::integrity::Findings;
 use abreast_webtypes::count;
-use anyhow::{Context as _, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

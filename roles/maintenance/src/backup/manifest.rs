@@ -1,10 +1,7 @@
 //! The manifests of backups: the contents of a backup, its store, and the newest backup in a folder.
 
-use crate::errors::UsageError;
-use crate::terminal::line;
+use crate::place::{Context as _, Error, Result};
 use abreast_contents::address_of;
-use abreast_webtypes::count;
-use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +16,7 @@ pub(crate) const MAKING: &str = "making-";
 
 /// Contents of a backup.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Manifest {
+pub(crate) struct BackupManifest {
     /// Version of the backup format: [`FORMAT`]; version 1 stored each content in a separate file.
     pub(crate) format: u32,
     pub(crate) created: String,
@@ -28,33 +25,37 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) number: u64,
     pub(crate) program: String,
-    pub(crate) sets: Vec<SetEntry>,
-    pub(crate) files: Vec<FileEntry>,
+    pub(crate) sets: Vec<BackedUpSet>,
+    pub(crate) files: Vec<BackedUpFile>,
     /// Digest of the rest; earlier versions wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blake3: Option<String>,
 }
 
+/// A set in a backup.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct SetEntry {
-    pub(crate) name: String,
+pub struct BackedUpSet {
+    /// Name of the set in URLs.
+    pub name: String,
     /// Creation time of the set's log, in microseconds; identifies the store. Missing in backups from
     /// earlier versions of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) log_created: Option<i64>,
-    pub(crate) position: u64,
-    pub(crate) resources: u64,
+    pub log_created: Option<i64>,
+    /// Position of the last change of the set.
+    pub position: u64,
+    /// Number of resources of the set.
+    pub resources: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct FileEntry {
+pub(crate) struct BackedUpFile {
     /// Within the backup, components parted by `/`.
     pub(crate) path: String,
     pub(crate) length: u64,
     pub(crate) blake3: String,
 }
 
-impl Manifest {
+impl BackupManifest {
     /// Reads the manifest of a backup.
     ///
     /// # Errors
@@ -64,14 +65,14 @@ impl Manifest {
         let text = fs::read(backup.join(MANIFEST))
             .with_context(|| format!("cannot read the manifest of `{shown}`"))?;
         let damaged = |why: &dyn std::fmt::Display| {
-            anyhow::anyhow!("the manifest of `{shown}` is damaged: {why}")
+            Error::Damaged(format!("the manifest of `{shown}` is damaged: {why}"))
         };
         let mut manifest: Self = serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
         if !(1..=FORMAT).contains(&manifest.format) {
-            bail!(
+            return Err(Error::Damaged(format!(
                 "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
                 manifest.format
-            );
+            )));
         }
         let stated = manifest.blake3.take();
         if stated.is_some_and(|stated| manifest.digest().ok().as_ref() != Some(&stated)) {
@@ -81,34 +82,26 @@ impl Manifest {
     }
 
     /// Sets the digest of the manifest, and returns the text to write.
-    pub(crate) fn seal(&mut self) -> serde_json::Result<Vec<u8>> {
+    pub(crate) fn seal(&mut self) -> io::Result<Vec<u8>> {
         self.blake3 = None;
         self.blake3 = Some(self.digest()?);
-        serde_json::to_vec_pretty(self)
+        Ok(serde_json::to_vec_pretty(self)?)
     }
 
     fn digest(&self) -> serde_json::Result<String> {
         Ok(address_of(&serde_json::to_vec(self)?).to_string())
     }
 
-    /// Prints a line for each set.
-    pub(crate) fn print_sets(&self) {
-        for set in &self.sets {
-            let resources = count(set.resources, "resource");
-            line(&format!("set {}: {resources}, up to position {}", set.name, set.position));
-        }
-    }
-
     /// Whether the backup may be from the store with these sets: at least one set has the same name and
-    /// log. Only the names are compared if the manifest is from an earlier version of the program.
-    pub(crate) fn is_of(&self, sets: &[SetEntry]) -> bool {
-        let logs = |sets: &[SetEntry]| -> BTreeSet<(String, i64)> {
-            let log = |set: &SetEntry| Some((set.name.clone(), set.log_created?));
+    /// log. Only the slugs are compared if the manifest is from an earlier version of the program.
+    pub(crate) fn is_of(&self, sets: &[BackedUpSet]) -> bool {
+        let logs = |sets: &[BackedUpSet]| -> BTreeSet<(String, i64)> {
+            let log = |set: &BackedUpSet| Some((set.name.clone(), set.log_created?));
             sets.iter().filter_map(log).collect()
         };
         let (own, others) = (logs(&self.sets), logs(sets));
         if own.is_empty() || others.is_empty() {
-            let is_same = |set: &SetEntry| sets.iter().any(|other| other.name == set.name);
+            let is_same = |set: &BackedUpSet| sets.iter().any(|other| other.name == set.name);
             return self.sets.is_empty() || sets.is_empty() || self.sets.iter().any(is_same);
         }
         !own.is_disjoint(&others)
@@ -128,7 +121,7 @@ impl Manifest {
 /// Whether a folder is one backup.
 pub(crate) fn is_backup(dir: &Path) -> bool {
     let manifest = fs::read(dir.join(MANIFEST)).ok();
-    let manifest = manifest.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
+    let manifest = manifest.and_then(|text| serde_json::from_slice::<BackupManifest>(&text).ok());
     manifest.is_some_and(|manifest| manifest.files.iter().any(|file| file.path == DATABASE))
 }
 
@@ -136,13 +129,13 @@ pub(crate) fn is_backup(dir: &Path) -> bool {
 ///
 /// # Errors
 /// It is one.
-pub(crate) fn refuse_backup(dir: &Path) -> Result<()> {
+pub fn refuse_backup(dir: &Path) -> Result<()> {
     if is_backup(dir) {
         let name = dir.display();
         let message = format!(
             "`{name}` is a backup, which would be altered\n  help: `abreast restore {name} DIR` makes a store of it; `abreast check {name}` reads it"
         );
-        bail!(UsageError(message));
+        return Err(Error::Usage(message));
     }
     Ok(())
 }
@@ -186,9 +179,8 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let found = backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let read = |backup: PathBuf| {
-        let manifest = Manifest::read(&backup).map_err(|error| {
-            error.context("cannot find the newest backup (help: name one backup)")
-        })?;
+        let manifest = BackupManifest::read(&backup)
+            .context("cannot find the newest backup (help: name one backup)")?;
         Ok((manifest, backup))
     };
     let mut all = found.into_iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -196,7 +188,7 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
         (one.number, &one.created).cmp(&(other.number, &other.created))
     });
     let Some((newest, backup)) = all.pop() else {
-        bail!(UsageError(format!("there is no complete backup in `{}`", path.display())));
+        return Err(Error::Usage(format!("there is no complete backup in `{}`", path.display())));
     };
     let mut same = vec![&newest];
     let mut others: Vec<_> = all.iter().collect();
@@ -213,7 +205,7 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
         }
     }
     if let Some((other, place)) = others.last() {
-        bail!(UsageError(format!(
+        return Err(Error::Usage(format!(
             "`{}` has backups of several stores: `{}` (sets {}) and `{}` (sets {})\n  help: name one backup",
             path.display(),
             backup.display(),
@@ -229,15 +221,16 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// All backups there are of another store, or the folder cannot be read.
-pub(crate) fn next_number(backups: &Path, sets: &[SetEntry]) -> Result<u64> {
+pub(crate) fn next_number(backups: &Path, sets: &[BackedUpSet]) -> Result<u64> {
     let found = backups_in(backups)?;
     // A damaged backup does not prevent new backups.
-    let all: Vec<Manifest> = found.iter().filter_map(|one| Manifest::read(one).ok()).collect();
-    let has_logs = all.iter().any(Manifest::has_logs);
+    let all: Vec<BackupManifest> =
+        found.iter().filter_map(|one| BackupManifest::read(one).ok()).collect();
+    let has_logs = all.iter().any(BackupManifest::has_logs);
     if let Some(other) = all.last()
         && !all.iter().any(|one| one.has_logs() == has_logs && one.is_of(sets))
     {
-        bail!(UsageError(format!(
+        return Err(Error::Usage(format!(
             "`{}` has backups of another store (sets {})\n  help: name another folder for the backups of this one",
             backups.display(),
             other.names()

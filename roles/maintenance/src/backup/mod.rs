@@ -1,0 +1,357 @@
+//! A consistent copy of a Source's store, also while it is served.
+//!
+//! ```text
+//! BACKUPS/contents/                  kept contents, once for all backups: packed as in the store
+//! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
+//! ```
+//!
+//! Contents are copied before the database, and other referenced files after the database, so every
+//! row has its content. A backup gets its final name when all its files are durable.
+
+pub(crate) mod manifest;
+pub(crate) mod verify;
+
+pub use manifest::{BackedUpSet, refuse_backup};
+
+use crate::place::{Context as _, Error, HUB_DATABASE, Place, ReadShare, Result, StateFolders};
+use crate::place::{holder_of, there};
+use abreast_contents::{Content, Contents, ErrorKind, View, digest};
+use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_destination::{published_above, resolved};
+use abreast_store::NeededContents;
+use abreast_store::backup::{check_copy, copy, copy_hub, created_sets};
+use manifest::{BackedUpFile, BackupManifest};
+use manifest::{DATABASE, FORMAT, MAKING, MANIFEST, is_unfinished, next_number};
+use serde::{Serialize, Serializer};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Times that a database is copied because contents went while they were copied.
+const ATTEMPTS: u32 = 5;
+/// Derived or temporary data.
+const LEFT_OUT: [&str; 7] =
+    [".abreast-restoring", "contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
+/// Percent of the contents of earlier backups that are read, unless more are asked for.
+const READ_SHARE: f64 = 5.0;
+/// Folders in folders of a store, at most.
+const DEPTH_MAX: u32 = 32;
+
+/// The store to copy, and the folder of backups.
+#[derive(Clone, Debug)]
+pub struct BackupOptions {
+    /// The folder of a store, or a published folder with its store in `.abreast`.
+    pub place: Place,
+    /// The folder of backups; created if it is missing.
+    pub backups: PathBuf,
+    /// The share of contents of earlier backups that are read, and replaced if damaged.
+    pub read: ReadShare,
+}
+
+impl BackupOptions {
+    /// Creates options that read one in twenty of the contents of earlier backups.
+    pub fn new(place: impl Into<Place>, backups: impl Into<PathBuf>) -> Self {
+        Self { place: place.into(), backups: backups.into(), read: ReadShare::percent(READ_SHARE) }
+    }
+}
+
+/// The new backup, and the copied contents.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "summary")]
+pub struct BackupReport {
+    /// The folder of the new backup.
+    #[serde(serialize_with = "as_text")]
+    pub backup: PathBuf,
+    /// The sets of the store.
+    pub sets: Vec<BackedUpSet>,
+    /// Number of contents that no earlier backup had.
+    pub contents_copied: u64,
+    /// Number of damaged contents of earlier backups that were replaced.
+    pub contents_replaced: u64,
+}
+
+/// Writes a path as text, even if it is not UTF-8.
+pub(crate) fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+/// Numbers of contents.
+#[derive(Clone, Copy, Debug, Default)]
+struct CopiedContents {
+    copied: u64,
+    /// Copied again because the content in the folder of backups was damaged.
+    replaced: u64,
+}
+
+impl CopiedContents {
+    /// Counts one; false if the store does not have it.
+    fn count(&mut self, copied: Option<Copied>) -> bool {
+        self.copied += u64::from(copied == Some(Copied::New));
+        self.replaced += u64::from(copied == Some(Copied::Replaced));
+        copied.is_some()
+    }
+}
+
+/// Copies a store into a folder of backups.
+///
+/// # Errors
+/// The store is missing or damaged; the folder of backups belongs to another store, is published, or is in use; the disk
+/// failed or is full.
+pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
+    let Some(store) = StateFolders::find(&options.place.folder)?.store else {
+        return Err(Error::Usage(format!(
+            "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
+             makes it again",
+            options.place.shown
+        )));
+    };
+    let (store, backups, reads) = (&store, &options.backups, options.read.selection());
+    if backups.exists() && !backups.is_dir() {
+        return Err(Error::Usage(format!(
+            "`{}` is a file, not a folder\n  help: name a folder for backups",
+            backups.display()
+        )));
+    }
+    refuse_inside(store, backups)?;
+    there::make_folder(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
+    let folder = abreast_folder::Folder::open(backups)?;
+    let Some(_lock) = folder
+        .root()
+        .lock(b"backup.lock")
+        .with_context(|| format!("cannot lock the backups in `{}`", backups.display()))?
+    else {
+        let pid = holder_of(&backups.join("backup.lock"))
+            .map(|pid| format!(" (process {pid})"))
+            .unwrap_or_default();
+        return Err(Error::InUse(format!(
+            "another backup{pid} is writing to `{}`\n  help: wait for it",
+            backups.display()
+        )));
+    };
+    remove_unfinished(backups)?;
+    let number = next_number(backups, &sets_of(&database_of(store, DATABASE)?)?)?;
+    let created = SystemClock.now();
+    let name = created.to_string().replace(['-', ':'], "");
+    let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
+    fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    // Before the log: the log's copy then has all positions that the hub refers to.
+    if store.join(HUB_DATABASE).is_file() {
+        copy_hub(&database_of(store, HUB_DATABASE)?, &making.join(HUB_DATABASE))?;
+    }
+    let mut contents = CopiedContents::default();
+    let (from, to) =
+        (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
+    from.visit(&mut |id, length| {
+        let is_read = reads(&id.to_string());
+        contents.count(copy_content(&from, &to, &id, length, is_read)?);
+        Ok(())
+    })
+    .context("cannot copy kept contents")?;
+    let database = making.join(DATABASE);
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        copy(&database_of(store, DATABASE)?, &database)?;
+        let mut missing = None;
+        for needed in NeededContents::open(&database)? {
+            let (id, length) = needed?;
+            let copied = copy_content(&from, &to, &id, length, false);
+            if !contents.count(copied.context("cannot copy kept contents")?) {
+                missing = Some(id);
+            }
+        }
+        let Some(id) = missing else { break };
+        if attempt >= ATTEMPTS {
+            return Err(Error::Damaged(format!(
+                "the kept content {id} is missing (help: `abreast check` lists all that are, `abreast repair` repairs the store)"
+            )));
+        }
+        fs::remove_file(&database).context("cannot copy the database again")?;
+    }
+    to.sync().context("cannot make the copied contents durable")?;
+    let facts = check_copy(&database)?;
+    copy_rest(store, Path::new(""), 0, &making)
+        .context("cannot copy the other files of the store")?;
+    let mut files = Vec::new();
+    list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
+    let mut sets = sets_of(&database)?;
+    for set in &mut sets {
+        if let Some(facts) = facts.iter().find(|facts| facts.slug == set.name) {
+            (set.position, set.resources) = (facts.position, facts.resources);
+        }
+    }
+    let mut manifest = BackupManifest {
+        format: FORMAT,
+        created: created.to_string(),
+        number,
+        program: format!("abreast {}", env!("CARGO_PKG_VERSION")),
+        sets,
+        files,
+        blake3: None,
+    };
+    fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
+    let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
+    synced.context("cannot make the backup durable")?;
+    fs::rename(&making, &done).context("cannot name the backup")?;
+    File::open(backups)
+        .and_then(|folder| folder.sync_all())
+        .context("cannot make the backup durable")?;
+    Ok(BackupReport {
+        backup: done,
+        sets: manifest.sets,
+        contents_copied: contents.copied,
+        contents_replaced: contents.replaced,
+    })
+}
+
+/// A backup in the store would be part of the next one, and one in a published folder could be read by everybody.
+fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
+    let help = "name a folder elsewhere, best on another disk";
+    if resolved(backups).starts_with(resolved(store)) {
+        let (backups, store) = (backups.display(), store.display());
+        let message = format!("`{backups}` is in the store `{store}`\n  help: {help}");
+        return Err(Error::Usage(message));
+    }
+    if let Some(published) = published_above(backups, &[]) {
+        let (backups, published) = (backups.display(), published.display());
+        let message = format!(
+            "`{backups}` is in `{published}`, which is published: everybody could read the backup\n  help: {help}"
+        );
+        return Err(Error::Usage(message));
+    }
+    Ok(())
+}
+
+/// Resolves symbolic links to a database: SQLite stores the newest changes in a file next to the
+/// database itself, not next to a link.
+fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
+    let path = store.join(name);
+    path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
+}
+
+/// Remains of a killed backup.
+fn remove_unfinished(backups: &Path) -> Result<()> {
+    for entry in fs::read_dir(backups)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name().to_string_lossy()) {
+            fs::remove_dir_all(entry.path())
+                .context("cannot remove what an earlier backup left")?;
+        }
+    }
+    Ok(())
+}
+
+/// The sets of a store, without their numbers.
+fn sets_of(database: &Path) -> Result<Vec<BackedUpSet>> {
+    let sets = created_sets(database)?.into_iter().map(|(name, created)| BackedUpSet {
+        name,
+        log_created: Some(created.as_micros()),
+        position: 0,
+        resources: 0,
+    });
+    Ok(sets.collect())
+}
+
+/// How a content came to be in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// The folder already had the content.
+    Already,
+    /// The content was missing and was copied.
+    New,
+    /// The content in the folder was damaged and was replaced.
+    Replaced,
+}
+
+/// Copies a content unless `to` already has it; `None` if the store does not have the content. With
+/// `is_read`, an existing content is read, and replaced if damaged.
+pub(crate) fn copy_content(
+    from: &View,
+    to: &Contents,
+    id: &ContentId,
+    length: u64,
+    is_read: bool,
+) -> io::Result<Option<Copied>> {
+    let is_there = to.length(id)? == Some(length);
+    if is_there && (!is_read || to.is_whole(id)?) {
+        return Ok(Some(Copied::Already));
+    }
+    let copied = match from.open_read(id) {
+        Ok(Content::File(file)) => to.put_file(&file, u64::MAX, &mut |_| Ok(())),
+        Ok(Content::Bytes(bytes)) => to.put_bytes(bytes.get_ref()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+    }?;
+    if copied.id() == *id {
+        return Ok(Some(if is_there { Copied::Replaced } else { Copied::New }));
+    }
+    let other = copied.id();
+    drop(copied);
+    to.remove(&other)?;
+    Err(io::Error::other(format!(
+        "the kept content {id} is damaged (help: `abreast check --read-data`)"
+    )))
+}
+
+/// All other files that are not derived: archives of lists, tokens, the record of a static site; also where a symbolic link leads to
+/// them.
+fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()> {
+    if depth > DEPTH_MAX {
+        let place = store.join(below);
+        return Err(io::Error::other(format!("folders are too deep at `{}`", place.display())));
+    }
+    for entry in fs::read_dir(store.join(below))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        let top = below.as_os_str().is_empty();
+        let database =
+            [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
+        if top && (LEFT_OUT.contains(&&*text) || database) {
+            continue;
+        }
+        let path = below.join(&name);
+        let kind = match fs::metadata(entry.path()) {
+            Ok(facts) => facts.file_type(),
+            // A server replaced it just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if kind.is_dir() {
+            let (real, own) = (entry.path().canonicalize()?, resolved(store));
+            if entry.file_type()?.is_symlink() && (own.starts_with(&real) || real.starts_with(&own))
+            {
+                let link = entry.path();
+                let message = format!("the link `{}` leads back to the store", link.display());
+                return Err(io::Error::other(message));
+            }
+            fs::create_dir_all(to.join(&path))?;
+            copy_rest(store, &path, depth + 1, to)?;
+        } else if kind.is_file() && !text.ends_with(".lock") {
+            match fs::copy(entry.path(), to.join(&path)) {
+                // A server replaced the file since the folder was read; its data is usable without it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                copied => drop(copied?),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list(root: &Path, below: &Path, files: &mut Vec<BackedUpFile>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            list(root, &path, files)?;
+        } else {
+            let (id, length) = digest(&entry.path())?;
+            files.push(BackedUpFile {
+                path: path.to_string_lossy().into_owned(),
+                length,
+                blake3: id.to_string(),
+            });
+        }
+    }
+    Ok(())
+}

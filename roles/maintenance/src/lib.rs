@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod backup;
+mod check;
+mod doctor;
+mod place;
+mod repair;
+mod restore;
+
+pub use backup::{BackedUpSet, BackupOptions, BackupReport, backup, refuse_backup};
+pub use check::{CheckOptions, CheckReport, CheckSummary, ReportedFinding, check};
+pub use doctor::{
+    AddressSubject, ConfigurationSubject, Diagnosis, DoctorObserver, DoctorOptions, DoctorReport,
+    Listen, Subject, doctor,
+};
+pub use place::{
+    Error, ErrorKind, Place, ReadShare, StateFolders, StoreRecord, hold, holder_of, refuse_held,
+    there,
+};
+pub use repair::{RepairOptions, RepairReport, repair};
+pub use restore::{RestoreOptions, RestoreReport, restore};
