@@ -6,9 +6,11 @@ mod check;
 mod circles;
 mod citations;
 mod coverage;
+mod dist;
 mod faults;
 mod generated;
 mod layers;
+mod libraries;
 mod limits;
 mod process;
 mod python;
@@ -44,6 +46,8 @@ usage: cargo xtask TASK
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
   testdata                     prepare the real collections under target/testdata
+  dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
+                               image, list of libraries, digests
   bench [NAME…]                the benches, in release mode
 
 environment
@@ -81,6 +85,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "subjects" => subjects::run(rest)?,
         "generate" => generated::write()?,
         "faults" => faults::run(rest)?,
+        "dist" => dist::run_task(rest)?,
         "testdata" => testdata::run()?,
         "bench" => {
             let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);

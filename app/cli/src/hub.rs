@@ -7,11 +7,12 @@ use crate::api::ApiConfig;
 use crate::config::{self, File};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
+use crate::service::Service;
 use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSets, Server, ServerOptions, Site, TrustedProxies};
+use abreast_server::{ServedSets, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use admin::HubCommand;
@@ -191,9 +192,7 @@ fn serve(config: HubConfig) -> Result<()> {
         strip_prefix: config.strip_prefix,
         ..ServerOptions::default()
     };
-    let server = runtime.block_on(Server::bind(config.listen, options)).context(
-        "cannot start the server (help: if the address is in use, choose another with --listen)",
-    )?;
+    let server = crate::service::listen(&runtime, config.listen, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
     let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
@@ -227,6 +226,7 @@ fn serve(config: HubConfig) -> Result<()> {
         memory: abreast_server::Memory::default(),
     });
     let (stop, stopped) = watch::channel(false);
+    let status = crate::serve::status_of(runtime.handle().clone(), Arc::clone(&site));
     let thread = std::thread::Builder::new()
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))
@@ -235,8 +235,10 @@ fn serve(config: HubConfig) -> Result<()> {
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::logging::ready(&format!("  store          {shown}{new}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));
+    let service = Service::ready(status)?;
     let signal = signals.wait_to_stop();
     tracing::info!(signal, "stopping: finishing requests in flight");
+    service.stopping();
     let _ = stop.send(true);
     let _ = thread.join();
     delivery.stop();

@@ -48,6 +48,7 @@ mod restore;
 mod rule_args;
 mod serve;
 mod served;
+mod service;
 mod settings;
 mod shell;
 mod signals;

@@ -8,6 +8,7 @@ use crate::config::{
 use crate::errors::UsageError;
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
+use crate::service::Service;
 use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::ChangeLog;
@@ -27,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
 /// Pause between two messages while the sets are opened.
@@ -99,6 +100,7 @@ pub(crate) struct Running {
     is_new: bool,
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
+    service: Service,
     watches: Vec<Watch>,
     rdf: Vec<RdfWatch>,
     snapshots: Vec<Arc<SetSnapshots>>,
@@ -167,6 +169,7 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let sets = site.publisher.sets().iter();
         let snapshots = sets.filter_map(|set| set.snapshots().cloned()).collect();
+        let status = status_of(runtime.handle().clone(), Arc::clone(&site));
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
@@ -177,6 +180,7 @@ impl Running {
             base_url: urls.base().to_owned(),
             stop,
             thread,
+            service: Service::ready(status)?,
             watches,
             rdf,
             snapshots,
@@ -191,6 +195,7 @@ impl Running {
     /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then
     /// the store.
     pub(crate) fn stop(self) {
+        self.service.stopping();
         let _ = self.stop.send(true);
         // All at once: each of them may be in the middle of a large file.
         self.watches.iter().for_each(Watch::begin_stop);
@@ -244,9 +249,7 @@ fn listen(config: &ServeConfig) -> Result<Listening> {
     let connections = crate::open_files::connections(sets, ServerOptions::default().connections)?;
     let options =
         ServerOptions { trusted_proxies, strip_prefix, connections, ..ServerOptions::default() };
-    let server = runtime.block_on(Server::bind(address, options)).context(
-        "cannot start the server (help: if the address is in use, choose another with --listen)",
-    )?;
+    let server = crate::service::listen(&runtime, address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
     Ok(Listening { runtime, server, address })
 }
@@ -327,6 +330,16 @@ fn start_server(
         .name("server".into())
         .spawn(run)
         .context("cannot start the server's thread")
+}
+
+/// The line on the state of a site. It is made by a task of the server, so it comes only while the
+/// server and its store answer.
+pub(crate) fn status_of(handle: Handle, site: Arc<Site>) -> impl Fn() -> String + Send + 'static {
+    move || {
+        let site = Arc::clone(&site);
+        let line = handle.spawn_blocking(move || site.status_line());
+        handle.block_on(line).unwrap_or_else(|_| "stopping".to_owned())
+    }
 }
 
 /// Runs until a signal.

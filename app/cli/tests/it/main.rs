@@ -52,6 +52,7 @@ mod real_rdf;
 mod same_words;
 mod sdshare_server;
 mod selection;
+mod service;
 mod session;
 mod sets;
 mod static_feeds;

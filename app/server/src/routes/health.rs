@@ -5,6 +5,7 @@ use crate::message::respond::{Answer, text, try_later};
 use crate::site::served::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
 use abreast_source::{SetState, WatchState};
+use abreast_webtypes::count;
 use metrics::{counter, gauge};
 use std::fmt::Write as _;
 
@@ -101,6 +102,34 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         let _ = writeln!(ready, "{failing}");
     }
     text("text/plain; charset=utf-8", ready)
+}
+
+impl Site {
+    /// One line on the sets for a service manager: their number, their resources, and the first set
+    /// that is not ready. Reads the store.
+    pub fn status_line(&self) -> String {
+        let sets = self.sets.all();
+        let heads = sets.iter().filter_map(|set| self.publisher.log().head(set.published.id).ok());
+        let resources: u64 = heads.map(|head| head.resources).sum();
+        let mut line = match sets.len() {
+            0 => "serving".to_owned(),
+            number => format!(
+                "serving {} of {}",
+                count(resources, "resource"),
+                count(number as u64, "set")
+            ),
+        };
+        let state = |set: &ServedSet| text_of(&state_of(self, set).ok()?, &set.published.slug);
+        let unready: Vec<_> = sets.iter().filter_map(|set| Some((set, state(set)?))).collect();
+        if let Some((set, text)) = unready.first() {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = write!(line, "; set `{}` {text}", set.published.slug);
+        }
+        if unready.len() > 1 {
+            let _ = write!(line, "; and {} more", unready.len() - 1);
+        }
+        line
+    }
 }
 
 /// The first texts, and the number of further ones.

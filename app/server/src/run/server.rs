@@ -107,6 +107,16 @@ impl Server {
         Ok(Self { listener, options })
     }
 
+    /// Answers on a socket that already listens, such as one that a service manager passes on.
+    /// Call it within a runtime of tokio.
+    ///
+    /// # Errors
+    /// When the socket cannot be used without blocking.
+    pub fn on(listener: std::net::TcpListener, options: ServerOptions) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: TcpListener::from_std(listener)?, options })
+    }
+
     /// The address on which the server listens.
     ///
     /// # Errors

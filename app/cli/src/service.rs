@@ -1,0 +1,74 @@
+//! The service manager, such as systemd: a socket that it passes on, readiness, a status line, and
+//! the watchdog. Without a service manager nothing here has an effect.
+
+use abreast_server::{Server, ServerOptions};
+use anyhow::{Context as _, Result};
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How often the status line is written if there is no watchdog.
+const STATUS_PAUSE: Duration = Duration::from_secs(30);
+
+/// Listens on the socket that the service manager passes on, else on the address.
+pub(crate) fn listen(
+    runtime: &Runtime,
+    address: SocketAddr,
+    options: ServerOptions,
+) -> Result<Server> {
+    let passed = ListenFd::from_env().take_tcp_listener(0).context(
+        "cannot use the socket that the service manager passes on (help: `ListenStream=` of its unit takes an address and a port)",
+    )?;
+    let _context = runtime.enter();
+    match passed {
+        Some(listener) => Server::on(listener, options)
+            .context("cannot use the socket that the service manager passes on"),
+        None => runtime.block_on(Server::bind(address, options)).context(
+            "cannot start the server (help: if the address is in use, choose another with --listen)",
+        ),
+    }
+}
+
+/// A program that reported to the service manager that it is ready.
+pub(crate) struct Service {
+    /// Ends the thread when it is dropped.
+    _stop: mpsc::Sender<()>,
+}
+
+impl Service {
+    /// Reports readiness. `status` gives one line on the program's state: it is asked again and
+    /// again, and the watchdog restarts the program if it does not return.
+    pub(crate) fn ready(status: impl Fn() -> String + Send + 'static) -> Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        if std::env::var_os("NOTIFY_SOCKET").is_some() {
+            // The service manager waits for half of the time at most.
+            let watchdog = sd_notify::watchdog_enabled().map(|time| time / 2);
+            report(&[NotifyState::Ready, NotifyState::Status(&status())]);
+            let watch = move || {
+                let pause = watchdog.unwrap_or(STATUS_PAUSE).min(STATUS_PAUSE);
+                while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    report(&[NotifyState::Watchdog, NotifyState::Status(&status())]);
+                }
+            };
+            std::thread::Builder::new()
+                .name("service".into())
+                .spawn(watch)
+                .context("cannot start the thread that answers the watchdog")?;
+        }
+        Ok(Self { _stop: stop })
+    }
+
+    /// Reports that the program is stopping.
+    pub(crate) fn stopping(self) {
+        report(&[NotifyState::Stopping, NotifyState::Status("finishing requests in flight")]);
+    }
+}
+
+fn report(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("cannot reach the service manager: {error}");
+    }
+}
