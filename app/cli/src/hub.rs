@@ -226,7 +226,7 @@ fn serve(config: HubConfig) -> Result<()> {
         memory: abreast_server::Memory::default(),
     });
     let (stop, stopped) = watch::channel(false);
-    let status = crate::serve::status_of(runtime.handle().clone(), Arc::clone(&site));
+    let status = crate::service::status_of(runtime.handle().clone(), Arc::clone(&site));
     let thread = std::thread::Builder::new()
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Pause between two messages while the sets are opened.
@@ -169,7 +169,7 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let sets = site.publisher.sets().iter();
         let snapshots = sets.filter_map(|set| set.snapshots().cloned()).collect();
-        let status = status_of(runtime.handle().clone(), Arc::clone(&site));
+        let status = crate::service::status_of(runtime.handle().clone(), Arc::clone(&site));
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
@@ -330,16 +330,6 @@ fn start_server(
         .name("server".into())
         .spawn(run)
         .context("cannot start the server's thread")
-}
-
-/// The line on the state of a site. It is made by a task of the server, so it comes only while the
-/// server and its store answer.
-pub(crate) fn status_of(handle: Handle, site: Arc<Site>) -> impl Fn() -> String + Send + 'static {
-    move || {
-        let site = Arc::clone(&site);
-        let line = handle.spawn_blocking(move || site.status_line());
-        handle.block_on(line).unwrap_or_else(|_| "stopping".to_owned())
-    }
 }
 
 /// Runs until a signal.

@@ -1,14 +1,15 @@
 //! The service manager, such as systemd: a socket that it passes on, readiness, a status line, and
 //! the watchdog. Without a service manager nothing here has an effect.
 
-use abreast_server::{Server, ServerOptions};
+use abreast_server::{Server, ServerOptions, Site};
 use anyhow::{Context as _, Result};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 /// How often the status line is written if there is no watchdog.
 const STATUS_PAUSE: Duration = Duration::from_secs(30);
@@ -64,6 +65,16 @@ impl Service {
     /// Reports that the program is stopping.
     pub(crate) fn stopping(self) {
         report(&[NotifyState::Stopping, NotifyState::Status("finishing requests in flight")]);
+    }
+}
+
+/// The line on the state of a site. It is made by a task of the server, so it comes only while the
+/// server and its store answer.
+pub(crate) fn status_of(handle: Handle, site: Arc<Site>) -> impl Fn() -> String + Send + 'static {
+    move || {
+        let site = Arc::clone(&site);
+        let line = handle.spawn_blocking(move || site.status_line());
+        handle.block_on(line).unwrap_or_else(|_| "stopping".to_owned())
     }
 }
 
