@@ -396,9 +396,15 @@ mod tests {
         assert_eq!(sink_faults("roles/destination/src/sink/kind.rs", line).len(), 0);
         let method = "SinkOptions::of_files(word) // SinkOptions::Warc";
         assert_eq!(sink_faults("roles/destination/src/run/check.rs", method).len(), 0);
-        assert_eq!(sink_faults("app/cli/src/sync.rs", line).len(), 1);
-        assert_eq!(sink_faults("app/cli/src/sync.rs", "target.strip_prefix(\"warc:\")").len(), 1);
-        assert_eq!(sink_faults("app/cli/src/sync.rs", "/// warc:DIR, or \"warc:DIR\"").len(), 0);
+        assert_eq!(sink_faults("app/cli/src/command/sync.rs", line).len(), 1);
+        assert_eq!(
+            sink_faults("app/cli/src/command/sync.rs", "target.strip_prefix(\"warc:\")").len(),
+            1
+        );
+        assert_eq!(
+            sink_faults("app/cli/src/command/sync.rs", "/// warc:DIR, or \"warc:DIR\"").len(),
+            0
+        );
     }
 
     #[test]
@@ -497,7 +503,7 @@ mod tests {
         assert_eq!(faults("roles/validator", "roles/validator/src/walk/mod.rs"), 1);
         assert_eq!(faults("roles/validator", "roles/validator/src/resourcesync/doc.rs"), 0);
         assert_eq!(faults("app/server", "app/server/src/run/route.rs"), 1);
-        assert_eq!(faults("app/cli", "app/cli/src/import.rs"), 1);
+        assert_eq!(faults("app/cli", "app/cli/src/command/import.rs"), 1);
         assert_eq!(faults("formats/resourcesync", "formats/resourcesync/src/v1_1/parser.rs"), 0);
         let text = "use crate::read::resourcesync::reader::ResourceSync;";
         let faults = |file: &str| {

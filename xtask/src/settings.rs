@@ -1,4 +1,4 @@
-//! The reference of settings in `docs/configuration.md`, made from the declarations in `app/cli/src/settings/` and, of
+//! The reference of settings in `docs/configuration.md`, made from the declarations in `app/cli/src/config/settings/` and, of
 //! mirrors, from the options of `abreast sync`.
 
 use std::collections::BTreeMap;

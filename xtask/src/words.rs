@@ -51,8 +51,8 @@ const EXCEPTIONS: [(&str, &str, &str); 8] = [
     ("adapters/store/src/maintenance/integrity.rs", "anew", "a column of the database"),
     ("adapters/store/src/log/sqlite/load.rs", "anew", "a column of the database"),
     ("adapters/store/src/maintenance/repair.rs", "ifnull(anew", "a column of the database"),
-    ("app/cli/src/check.rs", "\"sound\":", "a key of machine-readable output"),
-    ("app/cli/src/check.rs", "\"looked\":", "a key of machine-readable output"),
+    ("app/cli/src/command/check.rs", "\"sound\":", "a key of machine-readable output"),
+    ("app/cli/src/command/check.rs", "\"looked\":", "a key of machine-readable output"),
     ("bench/src/benches/validate.rs", "\"said\":", "a key of machine-readable output"),
     ("xtask/src/coverage.rs", "\"says\"", "a key of the table"),
 ];

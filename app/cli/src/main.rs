@@ -2,75 +2,19 @@
 #![doc = include_str!("../README.md")]
 #![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
-mod access;
-mod address;
-mod all_sets;
-mod alternatives;
-mod api;
-mod args;
-mod backup;
-mod build;
-mod check;
+mod command;
 mod config;
-mod config_command;
-mod data_folder;
-mod demo;
-mod doctor;
-mod drop;
-mod dumps;
-mod errors;
-mod exit;
-mod explore;
-mod explore_feeds;
-mod faults;
-mod filter_rules;
-mod follow_args;
-mod hidden_logins;
-mod hub;
-mod import;
-mod import_args;
-mod jobs;
-mod json_ld;
-mod log;
-mod log_access;
-mod logging;
-mod memory;
-mod open_files;
-mod open_set;
-mod progress;
-mod push;
-mod rdf;
-mod rdf_files;
-mod redirected;
-mod repair;
-mod report;
-mod restore;
-mod rule_args;
-mod serve;
-mod served;
-mod service;
-mod settings;
-mod shell;
-mod signals;
-mod sizes;
-mod small_file;
-mod source_args;
-mod state_folders;
-mod stores;
-mod subscribe;
-mod sync;
-mod sync_args;
-mod target;
-mod terminal;
-mod there;
-mod token;
-mod unwritable_store;
-mod validate;
-mod versions;
-mod xmpp;
+mod program;
+mod store;
+mod values;
 
-use args::{Cli, Command};
 use clap::{ArgMatches, FromArgMatches as _};
+use command::args::{Cli, Command};
+use command::{
+    args, backup, build, check, config_command, demo, doctor, drop, explore, hub, import, log,
+    repair, restore, serve, subscribe, sync, token, validate,
+};
+use program::{exit, logging, memory, shell, terminal};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
 //! `endpoint` of a `[[set]]`: the SPARQL endpoint that has its entities.
 
-use crate::access::AccessArgs;
-use crate::errors::SecretError;
-use crate::settings::EndpointFile;
+use crate::config::access::AccessArgs;
+use crate::config::settings::EndpointFile;
+use crate::program::errors::SecretError;
 use abreast_source::origin::sparql::{EntityPattern, PendingSecret, QueryGraph, SparqlOptions};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(super) fn check(
             problems.push(format!("`endpoint.batch`: {batch} is out of range (help: 1 to 10000)"));
         }
     }
-    match file.max_size.as_deref().map(crate::sizes::bytes) {
+    match file.max_size.as_deref().map(crate::values::sizes::bytes) {
         None => {}
         Some(Some(bytes)) => options.max_bytes = bytes,
         Some(None) => problems.push(format!(
@@ -87,7 +87,7 @@ pub(super) fn check(
                     secret.option
                 ));
             }
-            options.url = crate::access::without_login(&file.url).0;
+            options.url = crate::config::access::without_login(&file.url).0;
             options.secret = Some(PendingSecret::new(move |net| {
                 let read = access.apply_to_origin(&file.url, net);
                 read.map(drop).map_err(|error| format!("{error:#}"))

@@ -1,8 +1,8 @@
 //! The sets and folders of a configuration file.
 
 use super::slug::slug_of;
-use crate::errors::UsageError;
-use crate::settings::{File, SetFile};
+use crate::config::settings::{File, SetFile};
+use crate::program::errors::UsageError;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 

@@ -25,7 +25,7 @@ pub(crate) fn check_address(
         ));
     }
     if let Some(base) = base_url
-        && let Err(expected) = crate::address::base_url(base)
+        && let Err(expected) = crate::values::address::base_url(base)
     {
         problems.push(format!(
             "`base_url`: `{}` cannot be used: {expected} (help: for example https://example.org/)",

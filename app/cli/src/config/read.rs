@@ -1,7 +1,7 @@
 //! Reading of a configuration file as far as it can be read, with all faults.
 
-use crate::faults::{FAULTS_MAX, Origins, USUAL_HELP, joined, unknown_key};
-use crate::settings::{FILE, File, Key, Table};
+use crate::config::faults::{FAULTS_MAX, Origins, USUAL_HELP, joined, unknown_key};
+use crate::config::settings::{FILE, File, Key, Table};
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
 use serde::Deserialize as _;
@@ -41,7 +41,7 @@ impl File {
     fn refuse_faults(&self) -> Result<()> {
         match self.origins.faults() {
             [] => Ok(()),
-            faults => Err(crate::faults::refused(faults.to_vec())),
+            faults => Err(crate::config::faults::refused(faults.to_vec())),
         }
     }
 

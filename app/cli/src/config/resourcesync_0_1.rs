@@ -1,6 +1,6 @@
 //! Settings of a set's documents of ResourceSync 0.1, and categories of files.
 
-use crate::settings::{CategoryFile, OptionsFile};
+use crate::config::settings::{CategoryFile, OptionsFile};
 use abreast_source::links::{LinkRecord, Links, RuleOptions, SUBJECT, absolute_uri};
 use abreast_source::projection::resourcesync_0_1::Options;
 use abreast_webtypes::encode_segment;
@@ -9,7 +9,7 @@ use abreast_webtypes::encode_segment;
 pub(super) fn check(file: Option<OptionsFile>, problems: &mut Vec<String>) -> Options {
     let file = file.unwrap_or_default();
     if let Some(base) = &file.oai_pmh {
-        let checked = crate::address::http_url(base).and_then(|url| absolute_uri(&url));
+        let checked = crate::values::address::http_url(base).and_then(|url| absolute_uri(&url));
         if let Err(reason) = checked {
             problems.push(format!(
                 "`resourcesync_0_1.oai_pmh`: `{base}`: {reason} (help: for example \

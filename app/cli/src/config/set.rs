@@ -1,7 +1,7 @@
 //! One set of the configuration, checked: its name, its origin and its settings.
 
 use super::slug::{RESERVED, slug_of};
-use crate::settings::SetFile;
+use crate::config::settings::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use abreast_rdf::Contexts;
@@ -24,7 +24,7 @@ pub(crate) struct SetConfig {
     /// Title for people.
     pub(crate) about: abreast_source::publish::About,
     pub(crate) origin: Origin,
-    pub(crate) links: crate::api::LinksConfig,
+    pub(crate) links: crate::config::api::LinksConfig,
     pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
     pub(crate) changes_per_list: u32,
     pub(crate) beginning: Beginning,
@@ -145,7 +145,7 @@ pub(super) fn check_set(
     }
     let contexts = check_contexts(&set, problems);
     let feeds = check_feeds(&set, problems);
-    let filter = crate::rule_args::check(&set, records || rdf, problems);
+    let filter = crate::config::rule_args::check(&set, records || rdf, problems);
     let mut missing = None;
     let folder = check_folder(&set, problems, &mut missing);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
@@ -206,7 +206,7 @@ pub(super) fn check_set(
             "`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned(),
         );
     }
-    let dumps = crate::dumps::check(set.dumps.as_ref(), digests, problems);
+    let dumps = crate::config::dumps::check(set.dumps.as_ref(), digests, problems);
     let title = set.title.unwrap_or_else(|| slug.clone());
     let about = abreast_source::publish::About {
         title: title.clone(),
@@ -214,13 +214,14 @@ pub(super) fn check_set(
         licence: set.licence,
         contact: set.contact,
     };
-    let versions = crate::versions::check(set.versions, problems)
-        .or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
+    let versions = crate::config::versions::check(set.versions, problems)
+        .or_else(|| crate::config::dumps::versions_needed(dumps.as_ref()));
     let files = !(records || rdf);
     let categories =
         super::resourcesync_0_1::check_categories(&set.categories, files, &slug, problems);
     let resourcesync_0_1 = super::resourcesync_0_1::check(set.resourcesync_0_1, problems);
-    let links = crate::api::check_links(&slug, set.links, categories, set.set_links, problems);
+    let links =
+        crate::config::api::check_links(&slug, set.links, categories, set.set_links, problems);
     let mut missing_secret = None;
     let origin = if records {
         Origin::Records
@@ -315,7 +316,7 @@ fn check_feeds(set: &SetFile, problems: &mut Vec<String>) -> FeedOptions {
     }
     let mut label_predicates = Vec::new();
     for text in &set.label_predicates {
-        match crate::address::property(text) {
+        match crate::values::address::property(text) {
             Ok(iri) => label_predicates.push(iri),
             Err(expected) => problems.push(format!(
                 "`label_predicates`: `{}` cannot be used: {expected} (help: for example \
@@ -387,12 +388,12 @@ fn check_contexts(set: &SetFile, problems: &mut Vec<String>) -> Contexts {
     }
     let mut contexts = Vec::new();
     for text in &set.context {
-        match crate::json_ld::context(text) {
+        match crate::values::json_ld::context(text) {
             Ok(context) => contexts.push(context),
             Err(error) => problems.push(format!("`context`: {error}")),
         }
     }
-    crate::json_ld::contexts(Contexts::bundled(), &contexts)
+    crate::values::json_ld::contexts(Contexts::bundled(), &contexts)
 }
 
 /// Checks `graphs`.
@@ -531,7 +532,7 @@ fn check_folder(
         Err(error) => {
             *missing = Some(format!(
                 "`folder`: cannot open `{shown}`: {error} (help: {})",
-                crate::there::help(&error)
+                crate::program::there::help(&error)
             ));
             return target_of(&set.folder);
         }

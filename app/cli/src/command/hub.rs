@@ -1,0 +1,254 @@
+//! `abreast hub`: runs a hub without sets, and inspects any hub.
+
+mod access;
+mod admin;
+
+use crate::config::api::ApiConfig;
+use crate::config::faults::Fault;
+use crate::config::push::{self, PushConfig};
+use crate::config::{self, File};
+use crate::program::service::Service;
+use crate::program::signals::Signals;
+use crate::store::stores::{Stores, Task};
+use abreast_core::SystemClock;
+use abreast_server::api::{Api, ApiOptions};
+use abreast_server::{ServedSets, ServerOptions, Site, TrustedProxies};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_store::SqliteLog;
+use admin::HubCommand;
+use anyhow::{Context as _, Result};
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+const HELP: &str = "\
+Examples:
+  abreast hub --data /var/lib/abreast-hub --listen 127.0.0.1:8090 --base-url https://hub.example.org/
+  abreast hub --data /var/lib/abreast-hub --allow-topic https://papers.example.org/
+  abreast hub topics --server http://127.0.0.1:8090/
+  abreast hub targets https://papers.example.org/papers/notify/change --server http://127.0.0.1:8080/
+  abreast hub replay 17 --after 1200 --data /var/lib/abreast
+
+`abreast serve` runs a hub for its own sets; this one is for topics of others. A publisher with a token of scope `write` can publish
+anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
+Stops on SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once. The commands go through the API of a running server, or to a store that no server has open.
+
+Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
+12 not authorised, 13 disk or permission denied, 130 ended by a second signal.";
+
+/// Options of `hub`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct HubArgs {
+    #[command(subcommand)]
+    command: Option<HubCommand>,
+    /// Keep the store in this folder
+    #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
+    data: Option<PathBuf>,
+    /// Read a configuration file: `listen`, `base_url`, `data`, `[hub]`, `[api]`
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    config: Option<PathBuf>,
+    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
+    listen: Option<String>,
+    /// Public base URL; the hub's URL is `hub` below it [default: http:// and the listen address]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::values::address::base_url)]
+    base_url: Option<String>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    trusted_proxies: Vec<String>,
+    /// Accept topics whose URLs begin with this; repeatable
+    #[arg(long = "allow-topic", value_name = "PREFIX")]
+    allow_topics: Vec<String>,
+    /// Accept any topic
+    #[arg(long)]
+    open: bool,
+    /// Also trust the certificates in this PEM file, of callbacks and topics
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl HubArgs {
+    /// True if the command runs a server.
+    pub(crate) const fn serves(&self) -> bool {
+        self.command.is_none()
+    }
+}
+
+/// The checked configuration of a hub.
+struct HubConfig {
+    listen: SocketAddr,
+    base_url: Option<String>,
+    data: PathBuf,
+    trusted_proxies: TrustedProxies,
+    strip_prefix: bool,
+    api: ApiConfig,
+    push: PushConfig,
+}
+
+/// All faults of a configuration file for a hub alone.
+pub(crate) fn faults(file: File) -> Vec<Fault> {
+    HubConfig::check(file).err().unwrap_or_default()
+}
+
+impl HubConfig {
+    /// Flags over the configuration file.
+    fn of(args: &HubArgs) -> Result<Self> {
+        let mut file = match &args.config {
+            Some(path) => File::read_with_faults(path)?,
+            None => File::default(),
+        };
+        let hub = file.hub.get_or_insert_default();
+        hub.allow_topics.extend(args.allow_topics.iter().cloned());
+        hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
+        hub.open = if args.open { Some(true) } else { hub.open };
+        file.given(
+            args.listen.as_ref(),
+            args.base_url.as_ref(),
+            args.data.as_ref(),
+            &args.trusted_proxies,
+        );
+        Self::check(file).map_err(crate::config::faults::refused)
+    }
+
+    fn check(file: File) -> Result<Self, Vec<Fault>> {
+        let mut problems = Vec::new();
+        if !file.set.is_empty() {
+            problems.push(
+                "`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)"
+                    .to_owned(),
+            );
+        }
+        let hub = file.hub.unwrap_or_default();
+        if hub.enabled == Some(false) {
+            problems.push(
+                "`hub.enabled`: a hub that is not enabled does nothing (help: leave it out)"
+                    .to_owned(),
+            );
+        }
+        if !hub.hubs.is_empty() {
+            problems.push(
+                "`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned(),
+            );
+        }
+        let listen =
+            config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let trusted_proxies = config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        let data = file.data.unwrap_or_else(|| {
+            problems
+                .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
+            PathBuf::new()
+        });
+        let api = crate::config::api::check(
+            file.api,
+            listen,
+            file.base_url.as_deref(),
+            &data,
+            &mut problems,
+        );
+        let push =
+            push::check(Some(hub), None, None, listen, file.base_url.as_deref(), &mut problems);
+        let mut faults = file.origins.faults().to_vec();
+        faults.extend(file.origins.place("", problems));
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Self {
+            listen,
+            base_url: file.base_url,
+            data,
+            trusted_proxies,
+            strip_prefix: file.strip_prefix.unwrap_or(false),
+            api,
+            push: PushConfig { notify: None, ..push },
+        })
+    }
+}
+
+/// Runs `hub`.
+pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
+    match &args.command {
+        Some(command) => Ok(admin::run(command)),
+        None => serve(HubConfig::of(args)?).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn serve(config: HubConfig) -> Result<()> {
+    crate::program::open_files::raise_limit();
+    let signals = Signals::listen()?;
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
+    let recorder = recorder.context("cannot count what the server does")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let options = ServerOptions {
+        trusted_proxies: config.trusted_proxies,
+        connections: crate::program::open_files::connections(
+            0,
+            ServerOptions::default().connections,
+        )?,
+        strip_prefix: config.strip_prefix,
+        ..ServerOptions::default()
+    };
+    let server = crate::program::service::listen(&runtime, config.listen, options)?;
+    let address = server.address().context("cannot learn the address listened on")?;
+    let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
+    let new = if has_store { "" } else { " (new: it has no subscriptions)" };
+    let mut stores = Stores::open(&config.data, Task::Serve)?;
+    let shown = config.data.display();
+    let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
+    let api = Api::new(ApiOptions {
+        readers: config.api.readers,
+        local: config.api.local,
+        ..ApiOptions::new(abreast_server::api::tokens_path(&config.data))
+    });
+    let api = Some(api.context("cannot read the tokens of the API")?);
+    let delivery = config.push.start(&config.data, urls.base())?;
+    let hub = Some(delivery.site_hub(&config.push));
+    // Nothing is published here.
+    let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);
+    let publisher = Publisher::new(
+        log,
+        urls.clone(),
+        Vec::<PublishedSet>::new(),
+        config.data.join("documents"),
+    );
+    let publisher = publisher.context("cannot make a folder in the store")?;
+    let metrics = Box::new(move || recorder.render());
+    let site = Arc::new(Site {
+        publisher,
+        sets: ServedSets::default(),
+        api,
+        hub,
+        metrics,
+        memory: abreast_server::Memory::default(),
+    });
+    let (stop, stopped) = watch::channel(false);
+    let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
+    let thread = std::thread::Builder::new()
+        .name("server".into())
+        .spawn(move || runtime.block_on(server.run(site, stopped)))
+        .context("cannot start the server's thread")?;
+    stores.keep();
+    crate::program::logging::ready(&format!("a hub at {}hub", urls.base()));
+    crate::program::logging::ready(&format!("  store          {shown}{new}"));
+    crate::program::logging::ready(&format!("  listening on   http://{address}/"));
+    let service = Service::ready(status)?;
+    let signal = signals.wait_to_stop();
+    tracing::info!(signal, "stopping: finishing requests in flight");
+    service.stopping();
+    let _ = stop.send(true);
+    let _ = thread.join();
+    delivery.stop();
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
+
+use crate::command::backup::print_sets;
+use crate::command::repair::failed;
+use crate::program::terminal::{json, line};
+use abreast_maintenance::{RestoreOptions, restore};
+use abreast_webtypes::count;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Examples:
+  abreast restore /mnt/backups/papers /var/lib/abreast
+  abreast restore /mnt/backups/papers/20260131T120000.000000Z /var/lib/abreast
+  abreast restore /mnt/backups/papers /srv/new/.abreast --same-log
+
+BACKUP is one backup, or a folder of backups, of which the newest is used. All of it is verified before anything is written.
+Changes recorded after the backup are not in it. The log is therefore restarted: Destinations notice it, and compare everything
+once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
+
+Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk or permission denied.";
+
+/// Options of `restore`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct RestoreArgs {
+    /// A backup, or a folder of backups
+    backup: PathBuf,
+    /// Folder of the store to make; must be empty or missing
+    dir: PathBuf,
+    /// Continue the same log: nothing was recorded after the backup was made
+    #[arg(long)]
+    same_log: bool,
+    /// Leave out kept contents that are damaged or missing in the backup, with the versions that need them
+    #[arg(long)]
+    without_damaged: bool,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `restore`.
+pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
+    let mut options = RestoreOptions::new(&args.backup, &args.dir);
+    (options.same_log, options.without_damaged) = (args.same_log, args.without_damaged);
+    let report = match restore(&options) {
+        Ok(report) => report,
+        Err(error) => return failed(&error.into()),
+    };
+    if args.json {
+        json(&report);
+        return ExitCode::SUCCESS;
+    }
+    print_sets(&report.sets);
+    line(&format!("restored as of {}", report.created));
+    if report.contents_lost > 0 {
+        line(&format!("without {}", count(report.contents_lost, "damaged content")));
+    }
+    if !args.same_log {
+        line(
+            "a new history begins; each copy compares all files once (equal files are not fetched)",
+        );
+    }
+    ExitCode::SUCCESS
+}

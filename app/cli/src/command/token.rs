@@ -1,0 +1,230 @@
+//! `abreast token`: manages API tokens. A token is shown once; only its digest is stored.
+
+use crate::config::File;
+use crate::program::errors::UsageError;
+use crate::program::terminal::{line, warning};
+use crate::store::data_folder::check_data;
+use crate::store::log_access::unknown_set;
+use abreast_core::{Clock as _, SystemClock};
+use abreast_server::api::{Scope, Token, change_tokens, new_token, read_tokens, tokens_path};
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Examples:
+  abreast token create --name loader --scope write --set records --data /var/lib/abreast > loader.token
+  abreast token list --config /etc/abreast.toml
+  abreast token revoke loader --data /var/lib/abreast
+
+A running server applies a change within a second. The token itself is printed once and stored nowhere.
+Exit codes: 0 done, 1 other, 2 usage.";
+
+/// Commands for tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Create a token, and print it once
+    #[command(after_help = HELP)]
+    Create(CreateArgs),
+    /// List the tokens
+    #[command(after_help = HELP)]
+    List(ListArgs),
+    /// Revoke a token
+    #[command(after_help = HELP)]
+    Revoke(RevokeArgs),
+}
+
+/// Whose tokens.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
+    data: Option<PathBuf>,
+    /// Configuration file that names the store
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    config: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    fn path(&self) -> Result<PathBuf> {
+        let data = match (&self.config, &self.data) {
+            (Some(config), _) => {
+                let file = File::read(config)?;
+                file.store_folder()
+                    .ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())))?
+            }
+            (None, Some(data)) => {
+                check_data(data)?;
+                data.clone()
+            }
+            (None, None) => {
+                bail!(UsageError("whose tokens? (help: --data DIR or --config FILE)".into()))
+            }
+        };
+        Ok(tokens_path(&data))
+    }
+
+    /// Refuses sets that are neither in the configuration nor in the store. A store that does not exist
+    /// yet has no sets.
+    fn check_sets(&self, sets: &[String]) -> Result<()> {
+        let (place, known) = match (&self.config, &self.data) {
+            (Some(config), _) => (
+                format!("the configuration `{}`", config.display()),
+                File::read(config)?.set_names(),
+            ),
+            (None, Some(data)) => {
+                (format!("the store `{}`", data.display()), crate::store::served::known_sets(data))
+            }
+            (None, None) => return Ok(()),
+        };
+        if known.is_empty() && self.config.is_none() {
+            return Ok(());
+        }
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        match sets.iter().find(|set| !known.contains(set)) {
+            Some(unknown) => Err(unknown_set(unknown, &place, &names)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The scopes of tokens, as values of an option.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScopeArg {
+    /// Read records
+    Read,
+    /// Record changes, and read
+    Write,
+    /// Everything
+    Admin,
+}
+
+/// Options of `token create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Name of the token, for people and logs
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// Scope of the token
+    #[arg(long, value_enum)]
+    scope: ScopeArg,
+    /// Restrict to this set; repeatable [default: all sets]
+    #[arg(long, value_name = "SET")]
+    set: Vec<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Options of `token list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Options of `token revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Runs `token`.
+pub(crate) fn run(command: &TokenCommand) -> Result<ExitCode> {
+    match command {
+        TokenCommand::Create(args) => create(args)?,
+        TokenCommand::List(args) => list(args)?,
+        TokenCommand::Revoke(args) => revoke(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(args: &CreateArgs) -> Result<()> {
+    let path = args.store.path()?;
+    if !(1..=100).contains(&args.name.len()) || args.name.chars().any(char::is_control) {
+        bail!(UsageError("`--name`: a name has 1 to 100 characters".to_owned()));
+    }
+    args.store.check_sets(&args.set)?;
+    let scope = match args.scope {
+        ScopeArg::Read => Scope::Read,
+        ScopeArg::Write => Scope::Write,
+        ScopeArg::Admin => Scope::Admin,
+    };
+    let created = SystemClock.now().to_string();
+    let (secret, token) =
+        new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
+    if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
+        crate::program::there::make_folder(folder)
+            .with_context(|| format!("cannot make the store's folder `{}`", folder.display()))?;
+    }
+    change(&path, |tokens| {
+        if tokens.iter().any(|token| token.name == args.name) {
+            bail!(UsageError(format!(
+                "`--name`: a token named `{}` exists (help: revoke it, or choose another name)",
+                args.name
+            )));
+        }
+        tokens.push(token);
+        Ok(())
+    })?;
+    line(&secret);
+    warning("This is the token; it is shown once. Send it as `Authorization: Bearer TOKEN`.");
+    Ok(())
+}
+
+/// Changes the tokens, one process after the other.
+fn change(path: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<()>) -> Result<()> {
+    change_tokens(path, change).or_else(|error| {
+        if error.is::<UsageError>() {
+            return Err(error);
+        }
+        Err(error).with_context(|| format!("cannot change `{}`", path.display()))
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<Token>> {
+    read_tokens(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+fn list(args: &ListArgs) -> Result<()> {
+    for token in read(&args.store.path()?)? {
+        if args.json {
+            let told = serde_json::json!({
+                "type": "token", "name": token.name, "scope": token.scope, "sets": token.sets, "created": token.created,
+            });
+            line(&told.to_string());
+        } else {
+            let scope = serde_json::to_string(&token.scope)?;
+            let sets =
+                if token.sets.is_empty() { "all sets".to_owned() } else { token.sets.join(", ") };
+            line(&format!(
+                "{}  {}  {sets}  {}",
+                token.name,
+                scope.trim_matches('"'),
+                token.created
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn revoke(args: &RevokeArgs) -> Result<()> {
+    let path = args.store.path()?;
+    change(&path, |tokens| {
+        let before = tokens.len();
+        tokens.retain(|token| token.name != args.name);
+        if tokens.len() == before {
+            let text = format!("there is no token `{}` (help: abreast token list)", args.name);
+            bail!(UsageError(text));
+        }
+        Ok(())
+    })?;
+    line(&format!("revoked `{}`", args.name));
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Configuration of `serve`: file, then environment, then flags; checked whole, with all faults
+//! reported at once.
+
+pub(crate) mod access;
+pub(crate) mod api;
+pub(crate) mod dumps;
+mod endpoint;
+pub(crate) mod faults;
+mod file;
+pub(crate) mod filter_rules;
+pub(crate) mod follow_args;
+mod listen;
+pub(crate) mod push;
+mod read;
+mod resourcesync_0_1;
+pub(crate) mod rule_args;
+mod set;
+pub(crate) mod settings;
+mod slug;
+pub(crate) mod source_args;
+mod store_folder;
+pub(crate) mod sync_args;
+pub(crate) mod target;
+pub(crate) mod versions;
+pub(crate) mod xmpp;
+
+pub(crate) use file::is_of_environment;
+pub(crate) use listen::{address_of, check_address, check_proxies};
+pub(crate) use read::read;
+pub(crate) use set::{
+    Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
+};
+pub(crate) use slug::slug_of;
+
+use crate::config::faults::Fault;
+pub(crate) use crate::config::settings::{File, SetFile};
+use abreast_server::TrustedProxies;
+use anyhow::Result;
+use set::check_set;
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use store_folder::misplaced_store;
+
+/// The configuration of a Source, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct ServeConfig {
+    pub(crate) listen: SocketAddr,
+    /// `None`: made from the address listened on.
+    pub(crate) base_url: Option<String>,
+    pub(crate) data: PathBuf,
+    /// The folder of the store in the file, if another one is used.
+    pub(crate) data_in_file: Option<PathBuf>,
+    /// The store may be new, even if another one has the history.
+    pub(crate) new_store: bool,
+    pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) strip_prefix: bool,
+    pub(crate) api: crate::config::api::ApiConfig,
+    pub(crate) push: crate::config::push::PushConfig,
+    pub(crate) sets: Vec<SetConfig>,
+    /// The files that are missing at the start were removed on purpose.
+    pub(crate) confirm_deletions: bool,
+}
+
+impl ServeConfig {
+    /// Whether the contents of any set are kept: versions, or descriptions of entities.
+    pub(crate) fn keeps_contents(&self) -> bool {
+        let keeps =
+            |set: &SetConfig| set.versions.is_some() || matches!(set.origin, Origin::Rdf(_));
+        self.sets.iter().any(keeps)
+    }
+
+    /// Checks everything, and reports all faults at once.
+    ///
+    /// # Errors
+    /// Each fault with its key, and its line if it is in a file.
+    pub(crate) fn check(file: File) -> Result<Self> {
+        let (config, mut faults, [missing, _]) = Self::check_parts(file);
+        faults.extend(missing);
+        config.filter(|_| faults.is_empty()).ok_or_else(|| crate::config::faults::refused(faults))
+    }
+
+    /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set, and secrets that are
+    /// missing stop none.
+    ///
+    /// # Errors
+    /// Each fault; missing folders only where there is no other set.
+    pub(crate) fn check_to_serve(file: File) -> Result<Self> {
+        let (config, faults, [missing, _]) = Self::check_parts(file);
+        match config {
+            Some(config) if faults.is_empty() && missing.len() < config.sets.len() => Ok(config),
+            _ => {
+                let faults = faults.into_iter().chain(missing).collect();
+                Err(crate::config::faults::refused(faults))
+            }
+        }
+    }
+
+    /// As [`ServeConfig::check`], with the faults one by one, those of secrets included.
+    pub(crate) fn check_all(file: File) -> Result<Self, Vec<Fault>> {
+        let (config, mut faults, missing) = Self::check_parts(file);
+        faults.extend(missing.into_iter().flatten());
+        config.filter(|_| faults.is_empty()).ok_or(faults)
+    }
+
+    /// The configuration, unless nothing is to be published; its faults; the folders and the secrets that are missing.
+    fn check_parts(mut file: File) -> (Option<Self>, Vec<Fault>, [Vec<Fault>; 2]) {
+        let origins = std::mem::take(&mut file.origins);
+        let mut faults = origins.faults().to_vec();
+        let mut problems = Vec::new();
+        let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let trusted_proxies = check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        if file.set.is_empty() {
+            // Everything else that is missing is so for this reason.
+            let help = if file.mirror.is_empty() {
+                "name a folder, or add a `[[set]]` with `folder`"
+            } else {
+                "the file has mirrors only, which `abreast sync --config FILE` copies; to publish, add a `[[set]]` with `folder`"
+            };
+            faults.extend(
+                origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]),
+            );
+            return (None, faults, [Vec::new(), Vec::new()]);
+        }
+        if file.data.as_ref().is_some_and(|data| data.as_os_str().is_empty()) {
+            problems
+                .push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
+        }
+        let data = file.store_folder().unwrap_or_else(|| {
+            let problem = "`data`: several sets, or one without a folder, need a folder for the store (help: --data DIR)";
+            problems.push(problem.to_owned());
+            PathBuf::new()
+        });
+        let api = crate::config::api::check(
+            file.api,
+            listen,
+            file.base_url.as_deref(),
+            &data,
+            &mut problems,
+        );
+        let mut push = crate::config::push::check(
+            file.hub,
+            file.notify,
+            file.xmpp,
+            listen,
+            file.base_url.as_deref(),
+            &mut problems,
+        );
+        faults.extend(origins.place("", problems));
+        let mut slugs = HashSet::new();
+        let mut sets: Vec<SetConfig> = Vec::new();
+        let mut missing = [Vec::new(), Vec::new()];
+        for (number, set) in file.set.into_iter().enumerate() {
+            let mut problems = Vec::new();
+            let has_node = set.xmpp_node.is_some();
+            let set = check_set(set, &mut slugs, &mut problems);
+            let wrong = match &push.xmpp {
+                Some(xmpp) => match xmpp.node(&set.xmpp_node) {
+                    Ok(node) => {
+                        push.nodes.insert(set.slug.clone(), node);
+                        None
+                    }
+                    // A service that is not an address is reported already.
+                    Err(why) => xmpp.node("name").is_ok().then_some(why),
+                },
+                None if has_node => Some("there is no `[xmpp]` with an account".to_owned()),
+                None => None,
+            };
+            problems.extend(wrong.map(|why| format!("`xmpp_node`: {why}")));
+            let twin = sets.iter().find(|other| other.xmpp_node == set.xmpp_node);
+            if let Some(twin) = twin.filter(|_| push.xmpp.is_some()) {
+                problems.push(format!(
+                    "`xmpp_node`: `{}` is the node of the set `{}`, too (help: give each a node of its own)",
+                    set.xmpp_node, twin.slug
+                ));
+            }
+            // One that is missing is reported already.
+            let folder_of = |set: &SetConfig| {
+                let path = set.origin.folder().map(|folder| folder.path.clone());
+                path.filter(|path| !path.as_os_str().is_empty())
+            };
+            let folder = folder_of(&set);
+            let read = set.origin.path().filter(|path| !path.as_os_str().is_empty());
+            problems.extend(read.and_then(|folder| misplaced_store(&data, folder)));
+            for (folder, other) in
+                sets.iter().filter_map(|other| folder.clone().zip(folder_of(other)))
+            {
+                if folder.starts_with(&other) || other.starts_with(&folder) {
+                    let (one, two) = (other.display(), folder.display());
+                    problems.push(format!(
+                        "`folder`: `{one}` and `{two}` overlap; their resources would be published twice (help: name \
+                         one of them only, or folders beside each other)"
+                    ));
+                }
+            }
+            let place = format!("set.{number}");
+            faults.extend(origins.place(&place, problems));
+            for (missing, found) in missing.iter_mut().zip([&set.missing, &set.missing_secret]) {
+                missing.extend(origins.place(&place, found.iter().cloned().collect()));
+            }
+            sets.push(set);
+        }
+        let base_url = file.base_url;
+        let (data_in_file, new_store, confirm_deletions) = (None, false, false);
+        let config = Self {
+            listen,
+            base_url,
+            data,
+            data_in_file,
+            new_store,
+            trusted_proxies,
+            strip_prefix: file.strip_prefix.unwrap_or(false),
+            api,
+            push,
+            sets,
+            confirm_deletions,
+        };
+        (Some(config), faults, missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_problems_are_reported_at_once() {
+        let file = File::parse(
+            "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n\
+             [[set]]\nname = \"r\"\nrecords = true\ndumps = {}\n\
+             [[set]]\nname = \"s\"\norigin = \"nowhere\"\n[[set]]\nname = \"t\"\norigin = \"records\"\nrecords = true\n",
+        )
+        .unwrap();
+        let error = ServeConfig::check(file).unwrap_err().to_string();
+        for part in [
+            "`base_url`",
+            "`folder`: cannot open `/nowhere/at/all`",
+            "`name`: `API`",
+            "`rescan`: `often`",
+            "`dumps`: a set of",
+            "`origin`: `nowhere` is not known",
+            "`records`: `origin` is given as well",
+        ] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn records_are_an_origin_in_both_spellings() {
+        for spelling in ["origin = \"records\"", "records = true"] {
+            let file = File::parse(&format!(
+                "data = \"/nowhere\"\n[[set]]\nname = \"known\"\n{spelling}\n"
+            ))
+            .unwrap();
+            let config = ServeConfig::check(file).unwrap();
+            assert!(config.sets[0].origin.folder().is_none(), "{spelling}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How settings are declared.
+
+use toml::Value;
+
+/// A time with its unit, such as `30s`.
+pub(super) type Time = String;
+/// Bytes with or without a unit, such as `1GiB`.
+pub(super) type Size = String;
+/// A value that must be there.
+pub(super) type Needed<T> = T;
+
+/// A table of the configuration file.
+pub(crate) struct Table {
+    /// As errors show it.
+    pub(crate) name: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// A key of a table.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    /// Type, such as `Option<Time>`.
+    pub(super) kind: &'static str,
+    /// As TOML; `None` without a default, and if it depends on other settings.
+    pub(super) default: Option<&'static str>,
+    pub(crate) env: Option<&'static str>,
+    #[cfg(test)]
+    pub(super) flag: Option<&'static str>,
+    /// The table of the value.
+    pub(crate) inner: Option<&'static Table>,
+}
+
+impl Table {
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|key| key.name).collect()
+    }
+
+    /// Whether a key of this table, or of one in it, has this name and is such a key.
+    pub(crate) fn has(&self, name: &str, is_such: fn(&Key) -> bool) -> bool {
+        let inside = |key: &Key| key.inner.is_some_and(|inner| inner.has(name, is_such));
+        self.keys.iter().any(|key| key.name == name && is_such(key) || inside(key))
+    }
+
+    /// Adds the defaults to values of this table.
+    pub(crate) fn fill_in(&self, values: &mut toml::Table) {
+        for key in self.keys {
+            if let Some(value) = key.default().filter(|_| !values.contains_key(key.name)) {
+                values.insert(key.name.to_owned(), value);
+            }
+        }
+    }
+}
+
+impl Key {
+    pub(crate) fn is_needed(&self) -> bool {
+        self.kind.starts_with("Needed")
+    }
+
+    pub(crate) fn is_time(&self) -> bool {
+        self.kind.contains("Time")
+    }
+
+    /// The default as the program prints it.
+    pub(crate) fn default(&self) -> Option<Value> {
+        Some(self.printed(self.default?.parse().ok()?))
+    }
+
+    /// Equal times, and equal sizes, are printed equally.
+    pub(super) fn printed(&self, value: Value) -> Value {
+        let text = value.as_str().unwrap_or_default();
+        let printed = if self.is_time() {
+            let time = humantime::parse_duration(text).ok();
+            time.map(|time| humantime::format_duration(time).to_string())
+        } else if self.kind.contains("Size") {
+            crate::values::sizes::bytes(text).map(|bytes| bytes.to_string())
+        } else {
+            None
+        };
+        printed.map_or(value, Value::from)
+    }
+}
+
+/// Declares a table of the configuration file, and the type that it is read as.
+///
+/// A key has its meaning, type and default, then, if there are any, its name in the file, the table of its value, the
+/// flag and the environment variable that replace it. Without a default, the meaning states it after `Default: `.
+macro_rules! settings {
+    (
+        $(#[doc = $about:literal])*
+        $table:ident $file:ident $title:literal {
+            $(
+                $(#[doc = $doc:literal])*
+                $(#[serde($absent:ident)])?
+                $field:ident: $kind:ty $(= $default:tt)? $(, key $name:literal)? $(, table $inner:ident)?
+                $(, flag $flag:literal)? $(, env $env:literal)?;
+            )*
+        }
+        $(with { $($more:tt)* })?
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, Default, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $file {
+            $(
+                $(#[doc = $doc])*
+                $(#[serde($absent)])?
+                $(#[serde(rename = $name)])?
+                pub(crate) $field: $kind,
+            )*
+            $($($more)*)?
+        }
+
+        pub(crate) static $table: crate::config::settings::declare::Table = crate::config::settings::declare::Table {
+            name: $title,
+            keys: &[$(crate::config::settings::declare::Key {
+                name: [$($name,)? stringify!($field)][0],
+                kind: stringify!($kind),
+                default: [$(Some(stringify!($default)),)? None][0],
+                env: [$(Some($env),)? None][0],
+                #[cfg(test)]
+                flag: [$(Some($flag),)? None][0],
+                inner: [$(Some(&$inner),)? None][0],
+            }),*],
+        };
+    };
+}
+pub(super) use settings;

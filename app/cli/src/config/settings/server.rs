@@ -1,0 +1,129 @@
+//! Settings of the server, its API and its notifications.
+
+use super::declare::{Time, settings};
+use super::set::{SET, SetFile};
+use crate::config::faults::Origins;
+use std::path::PathBuf;
+
+settings! {
+    /// The configuration file.
+    FILE File "" {
+        /// Address to listen on, `HOST:PORT`.
+        listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN";
+        /// Public base URL: every URL in every document starts with it. Default: `http://` and the listen address.
+        base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL";
+        /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set.
+        data: Option<PathBuf>, flag "--data", env "ABREAST_DATA";
+        /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
+        /// append to it ([push.md](push.md)).
+        trusted_proxies: Option<Vec<String>> = [], flag "--trusted-proxy", env "ABREAST_TRUSTED_PROXIES";
+        /// A proxy leaves the path of `base_url` in requests ([publishing.md](publishing.md)). By default it removes the
+        /// path.
+        strip_prefix: Option<bool> = false;
+        /// The API.
+        api: Option<ApiFile>, table API;
+        /// The hub at `/hub`, and other hubs.
+        hub: Option<HubFile>, table HUB;
+        /// Notifications of the sets.
+        notify: Option<NotifyFile>, table NOTIFY;
+        /// The account that publishes change sets over XMPP.
+        xmpp: Option<XmppFile>, table XMPP;
+        /// Copies that `abreast sync` makes.
+        #[serde(default)]
+        mirror: Vec<toml::Table>;
+        /// The sets to publish.
+        #[serde(default)]
+        set: Vec<SetFile>, table SET;
+    } with {
+        /// The line of each key in the file, and its errors.
+        #[serde(skip)]
+        pub(crate) origins: Origins,
+    }
+}
+
+settings! {
+    /// The API under `/api/v1` ([api.md](api.md)).
+    API ApiFile "[api]" {
+        /// Accept changes. On a public address this requires a token: `abreast token create`.
+        write: Option<bool> = false, flag "--api-write", env "ABREAST_API_WRITE";
+        /// Who may read: `anyone`, or only clients with a `token`.
+        read: Option<String> = "anyone";
+        /// Largest uploaded content, in bytes.
+        max_content: Option<u64> = 1073741824;
+    }
+}
+
+settings! {
+    /// The hub at `/hub`, and other hubs ([push.md](push.md)).
+    HUB HubFile "[hub]" {
+        /// Run the built-in hub.
+        enabled: Option<bool> = true, flag "--no-hub";
+        /// URLs of other hubs, listed in the documents and sent every notification.
+        #[serde(default)]
+        hubs: Vec<String> = [], flag "--hub";
+        /// Submission to other hubs: `content` sends each notification, `form` only reports that the topic changed.
+        submit: Option<String> = "content";
+        /// Accept topics of anyone. Their notifications are checked against the topics' own hosts.
+        open: Option<bool> = false;
+        /// Accept topics whose URLs start with one of these, in addition to the topics of the sets and of publishers with a
+        /// token.
+        #[serde(default)]
+        allow_topics: Vec<String> = [];
+        /// Callbacks that cannot confirm a subscription, by their exact URLs: receivers of ResourceSync 0.1. They receive
+        /// notifications for as long as they are listed here.
+        #[serde(default)]
+        trusted_callbacks: Vec<String> = [];
+        /// Allow callbacks on this machine or in its network. Default: only while the server listens on this machine
+        /// alone and `base_url` is on this machine, because behind a proxy strangers can subscribe.
+        private_callbacks: Option<bool>;
+        /// Signature method of deliveries: `sha1`, `sha256`, `sha384` or `sha512`.
+        signature: Option<String> = "sha256";
+        /// Lease of subscriptions that request none, `5m` to `31d`.
+        lease: Option<Time> = "10d";
+        /// How long notifications are stored; twice as long while targets need them.
+        keep: Option<Time> = "7d";
+        /// A PEM file with additional trusted certificates, of callbacks, topics and other hubs.
+        ca_file: Option<PathBuf>;
+        /// Redirect subscribers to this hub.
+        redirect: Option<String>;
+        /// The redirect is permanent.
+        redirect_permanent: Option<bool> = false;
+    }
+}
+
+settings! {
+    /// Notifications of the sets ([push.md](push.md)).
+    NOTIFY NotifyFile "[notify]" {
+        /// Publish notifications.
+        enabled: Option<bool> = true;
+        /// The longest pause between two notifications while changes continue; after a single change, a tenth.
+        debounce: Option<Time> = "200ms";
+        /// Changes in one notification, 1 to 50000.
+        most: Option<u32> = 1000;
+        /// Time between notifications that the open Change List grew; `0s` for never.
+        open_lists: Option<Time> = "1m";
+    }
+}
+
+settings! {
+    /// Change sets of ResourceSync 0.1 over XMPP ([push.md](push.md)).
+    XMPP XmppFile "[xmpp]" {
+        /// The account that publishes, `user@example.org`.
+        jid: Option<String>;
+        /// A file with the password of the account in its first line.
+        password_file: Option<PathBuf>;
+        /// A shell command that prints the password, in place of the file.
+        password_command: Option<String>;
+        /// The service with the nodes. Default: `pubsub.` and the domain of the account.
+        service: Option<String>;
+        /// The server to connect to, `HOST:PORT`. Default: the domain of the account, port 5222.
+        server: Option<String>;
+        /// A PEM file with additional trusted certificates.
+        ca_file: Option<PathBuf>;
+        /// Most bytes of a stanza, 10000 to 2000000: less than the XMPP server accepts, often 262144.
+        max_stanza: Option<u64> = 200000;
+        /// Items that a new node retains, 1 to 1000. Each costs time for every change: Prosody reads and writes all items
+        /// by default.
+        kept_items: Option<u64> = 1;
+    }
+}

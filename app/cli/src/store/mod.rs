@@ -1,0 +1,11 @@
+//! Opening a store, a log, a set or the states of copies.
+
+pub(crate) mod all_sets;
+pub(crate) mod data_folder;
+pub(crate) mod log_access;
+pub(crate) mod open_set;
+pub(crate) mod rdf_files;
+pub(crate) mod served;
+pub(crate) mod state_folders;
+pub(crate) mod stores;
+pub(crate) mod unwritable_store;

@@ -1,0 +1,127 @@
+//! The stores in one folder, opened for a task: the folder is locked, then the log and the stored
+//! contents are opened.
+
+use crate::program::errors::ExitCodeError;
+use crate::store::data_folder::{NewData, refuse_published};
+use abreast_contents::Contents;
+use abreast_core::SystemClock;
+use abreast_folder::{Folder, Locked};
+use abreast_store::SqliteLog;
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The purpose for which stores are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// To publish or deliver until stopped.
+    Serve,
+    /// To write a static site.
+    Build,
+    /// To record changes, once.
+    Record,
+    /// To read or change existing data; creates neither folder nor store.
+    Read,
+}
+
+impl Task {
+    /// The refusal when another process has the folder.
+    fn locked(self, data: &Path) -> ExitCodeError {
+        let shown = data.display();
+        let (message, code) = match self {
+            Self::Serve => (
+                format!(
+                    "another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)"
+                ),
+                10,
+            ),
+            Self::Build => (
+                format!(
+                    "another abreast uses the store `{shown}` (help: wait for it, or name another with --data)"
+                ),
+                10,
+            ),
+            Self::Record | Self::Read => (
+                format!(
+                    "a server has the store `{shown}` open\n  help: go through it: --server URL instead of --data or --config"
+                ),
+                10,
+            ),
+        };
+        ExitCodeError { message, code }
+    }
+}
+
+/// Opens a change log that no other process has open.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn open_log(path: &Path) -> Result<SqliteLog> {
+    SqliteLog::open(path, Arc::new(SystemClock))
+        .with_context(|| format!("cannot open the store `{}`", path.display()))
+}
+
+/// The stores of a folder that no other process has open.
+pub(crate) struct Stores {
+    data: PathBuf,
+    /// The folder, while it may still be removed again: a start that fails leaves nothing behind.
+    new: Option<NewData>,
+    _lock: Locked,
+}
+
+impl Stores {
+    /// Locks the folder; makes it first, except to read.
+    ///
+    /// # Errors
+    /// It cannot be made or opened, or another process has it.
+    pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
+        abreast_maintenance::refuse_backup(data)?;
+        if task != Task::Read {
+            refuse_published(data)?;
+        }
+        let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
+        let folder = Folder::open(data)
+            .with_context(|| format!("cannot open the store's folder `{}`", data.display()))?;
+        let Some(lock) = folder
+            .root()
+            .lock(b"source.lock")
+            .with_context(|| format!("cannot lock the store `{}`", data.display()))?
+        else {
+            bail!(task.locked(data));
+        };
+        Ok(Self { data: data.to_owned(), new: new.map(NewData::locked), _lock: lock })
+    }
+
+    /// The path of something in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.data.join(name)
+    }
+
+    /// The folder.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Opens the change log.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn log(&self) -> Result<SqliteLog> {
+        open_log(&self.path("source.db"))
+    }
+
+    /// Opens the store of contents.
+    ///
+    /// # Errors
+    /// The contents cannot be opened.
+    pub(crate) fn contents(&self) -> Result<Contents> {
+        let path = self.path("contents");
+        Contents::open(&path)
+            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))
+    }
+
+    /// Retains a new folder, even if a later step fails.
+    pub(crate) fn keep(&mut self) {
+        self.new.take().into_iter().for_each(NewData::keep);
+    }
+}
