@@ -71,11 +71,6 @@ impl Syntax {
         }
     }
 
-    /// Whether the syntax supports graphs other than the default graph.
-    pub const fn has_graphs(self) -> bool {
-        matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
-    }
-
     /// The syntax of a media type; parameters and case do not matter.
     ///
     /// The types used before registration are known too: `application/x-turtle`,
