@@ -18,7 +18,7 @@ use crate::tree;
 
 const SOURCE: &str = "app/cli/src";
 /// Files with declarations, in the order of the page.
-const DECLARED: [&str; 2] = ["settings/server.rs", "settings/set.rs"];
+const DECLARED: [&str; 2] = ["config/settings/server.rs", "config/settings/set.rs"];
 /// The struct with the options of `sync`, and the list of those that are not allowed in files.
 const OPTIONS: &str = "SyncArgs";
 const NOT_FOR_FILES: &str = "NOT_FOR_FILES";

@@ -1,35 +1,20 @@
 #![doc = include_str!("../README.md")]
 
-mod accept;
-mod admin;
-mod body_bytes;
-mod callback;
-mod client;
+mod answer;
 mod deliver;
-mod error;
-mod events;
-mod failing;
-mod fetch;
 mod hub;
-mod leases;
-mod metrics;
-mod options;
-mod rates;
-mod request;
-mod retention;
-mod submissions;
-mod subscribe;
-mod text;
-mod topic_host;
-mod verify;
+mod message;
+mod tasks;
 
-pub use crate::failing::FailingHub;
-pub use client::{Client, Publisher};
+pub use answer::submissions::{SubmissionKind, keep_submissions};
+pub use deliver::failing::FailingHub;
+pub use deliver::options::{
+    HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions,
+};
 pub use deliver::payloads::{Gap, NoPayloads, Payloads};
-pub use error::HubError;
-pub use events::{Events, HubEvent};
 pub use hub::Hub;
-pub use metrics::HubMetrics;
-pub use options::{HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions};
-pub use request::{HubAnswer, HubRequest};
-pub use submissions::{SubmissionKind, keep_submissions};
+pub use message::client::{Client, Publisher};
+pub use message::error::HubError;
+pub use message::metrics::HubMetrics;
+pub use message::request::{HubAnswer, HubRequest};
+pub use tasks::events::{Events, HubEvent};

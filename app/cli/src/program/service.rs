@@ -1,5 +1,5 @@
 //! The service manager, such as systemd: a socket that it passes on, readiness, a status line, and
-//! the watchdog. Without a service manager nothing here has an effect.
+//! the watchdog. The functions have no effect if no service manager started the program.
 
 use abreast_server::{Server, ServerOptions, Site};
 use anyhow::{Context as _, Result};

@@ -1,4 +1,4 @@
-//! Texts of others: counts and pieces for messages, web pages, robots.txt, JSON and gzip.
+//! Texts: counts and pieces for messages, web pages, robots.txt, JSON and gzip.
 
 pub(crate) mod count;
 pub(crate) mod gzip;

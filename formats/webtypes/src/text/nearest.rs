@@ -3,8 +3,8 @@
 /// Minimum similarity, from 0 to 1, of an unknown name and the known name that a help proposes.
 const NEAR: f64 = 0.7;
 
-/// The known name that is nearest to an unknown one, for the help of an error; `None` if none of
-/// them is similar.
+/// The known name that is most similar to an unknown name, for the help of an error; `None` if no
+/// name is similar.
 ///
 /// ```
 /// assert_eq!(abreast_webtypes::nearest("lables", &["warc", "labels"]), Some("labels"));

@@ -3,7 +3,7 @@
 use abreast_webtypes::count_of;
 use rustix::process::{Resource, getrlimit};
 
-/// File descriptors that a process has in addition to those of its copies: threads, logs, standard streams.
+/// File descriptors of a process in addition to the descriptors of its copies: threads, logs, standard streams.
 const OWN: u64 = 40;
 /// File descriptors of a followed copy: database, locks, folders, and a connection that waits for changes.
 const EACH_COPY: u64 = 15;

@@ -11,7 +11,7 @@
 
 use super::pace::Pace;
 use super::table::{host_in, origin_of};
-use crate::options::LaneOptions;
+use crate::deliver::options::LaneOptions;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};

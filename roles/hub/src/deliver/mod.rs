@@ -5,9 +5,11 @@
 //! (`run.rs`) process the exchanges that the lanes return; targets that are up to date cause no
 //! work.
 
+pub(crate) mod failing;
 pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
 mod nodes;
+pub(crate) mod options;
 mod outcome;
 pub(crate) mod pace;
 pub(crate) mod payloads;
@@ -17,9 +19,9 @@ mod run;
 pub(crate) mod table;
 pub(crate) mod worker;
 
-use crate::failing::FailingHub;
-use crate::metrics::Counters;
-use crate::options::HubOptions;
+use crate::deliver::failing::FailingHub;
+use crate::deliver::options::HubOptions;
+use crate::message::metrics::Counters;
 use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
 use abreast_net::Sender;
 use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};

@@ -1,8 +1,8 @@
 //! Results of deliveries, and the pause before the next attempt.
 
 use crate::deliver::lanes::ExchangeEnd;
-use crate::options::Retries;
-use crate::text;
+use crate::deliver::options::Retries;
+use crate::message::text;
 use abreast_net::{Answer, Error, ErrorKind};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};

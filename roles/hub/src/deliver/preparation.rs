@@ -3,7 +3,7 @@
 use super::Engine;
 use super::outcome::{Outcome, backoff};
 use super::pace::NODE_PAUSE_MAX;
-use crate::failing;
+use crate::deliver::failing;
 use abreast_store::hub::TargetId;
 use std::sync::Arc;
 

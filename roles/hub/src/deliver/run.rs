@@ -7,7 +7,7 @@ use super::payloads::{PayloadLookup, Ready, headers, later};
 use super::table::{TargetActivity, TargetIndex, host_of};
 use super::worker::Worker;
 use super::{Engine, State};
-use crate::failing;
+use crate::deliver::failing;
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
 use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient};
 use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
@@ -167,7 +167,7 @@ impl Engine {
         let recipient = match &job.recipient {
             Ok(recipient) => recipient,
             Err(error) => {
-                let error = crate::text::failure(error);
+                let error = crate::message::text::failure(error);
                 return self.tried(job, Outcome::failed(None, error, ExchangeEnd::Silent)).await;
             }
         };

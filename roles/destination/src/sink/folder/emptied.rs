@@ -1,4 +1,4 @@
-//! Folders of a path: the one that is a file, and those that are empty.
+//! Folders of a path: a folder that is a file instead, and empty folders.
 
 use abreast_folder::ErrorKind;
 

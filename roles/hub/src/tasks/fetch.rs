@@ -6,16 +6,16 @@
 //! reports the clients take turns, and for each client the topics by their hosts. A topic that
 //! waits for its next attempt does not occupy a place.
 
-use crate::body_bytes::shared;
-use crate::client::Client;
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes};
+use crate::deliver::options::LaneOptions;
 use crate::deliver::pace::Pace;
 use crate::deliver::table::{host_of, origin_of};
 use crate::deliver::worker::Worker;
-use crate::options::LaneOptions;
-use crate::text;
-use crate::topic_host::TopicHost;
+use crate::message::body_bytes::shared;
+use crate::message::client::Client;
+use crate::message::text;
+use crate::message::topic_host::TopicHost;
 use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog};
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};

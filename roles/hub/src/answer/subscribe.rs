@@ -1,9 +1,9 @@
 //! Subscription requests: checks and acceptance [websub §5.1].
 
-use crate::client::Client;
 use crate::hub::Inner;
-use crate::request::HubAnswer;
-use crate::text;
+use crate::message::client::Client;
+use crate::message::request::HubAnswer;
+use crate::message::text;
 use abreast_core::{ErrorKind, LogError};
 use abreast_store::hub::{NewVerification, Secret, TargetKind, VerificationMode};
 use abreast_websub::{Subscribe, Unsubscribe};

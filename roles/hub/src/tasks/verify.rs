@@ -6,12 +6,12 @@
 
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
+use crate::deliver::options::LaneOptions;
 use crate::deliver::pace::Pace;
 use crate::deliver::payloads::later;
 use crate::deliver::table::host_of;
 use crate::deliver::worker::Worker;
-use crate::options::LaneOptions;
-use crate::rates::Rates;
+use crate::message::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
 use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
 use abreast_store::hub::{
@@ -523,9 +523,9 @@ fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome 
                 ErrorKind::Size | ErrorKind::Private | ErrorKind::Url | ErrorKind::Scheme
             ) =>
         {
-            Outcome::Refused(crate::text::failure(&error))
+            Outcome::Refused(crate::message::text::failure(&error))
         }
-        Err(error) => Outcome::Silent(crate::text::failure(&error)),
+        Err(error) => Outcome::Silent(crate::message::text::failure(&error)),
     }
 }
 

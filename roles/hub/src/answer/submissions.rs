@@ -1,7 +1,7 @@
 //! Other hubs, and nodes of XMPP services, to which notifications are submitted: which ones, until
 //! when, and whether they accept them.
 
-use crate::failing::FailingHub;
+use crate::deliver::failing::FailingHub;
 use crate::hub::Hub;
 use abreast_core::{LogError, TopicId};
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};

@@ -1,14 +1,14 @@
 //! Publishing: permissions, and acceptance of notifications. A notification is accepted once it is
 //! durable.
 
-use crate::body_bytes::shared;
-use crate::client::{Client, Publisher};
-use crate::fetch::ChangeReporter;
+use crate::answer::subscribe::Proof;
+use crate::deliver::options::Redirect;
 use crate::hub::Inner;
-use crate::options::Redirect;
-use crate::request::{HubAnswer, HubRequest};
-use crate::subscribe::Proof;
-use crate::text;
+use crate::message::body_bytes::shared;
+use crate::message::client::{Client, Publisher};
+use crate::message::request::{HubAnswer, HubRequest};
+use crate::message::text;
+use crate::tasks::fetch::ChangeReporter;
 use abreast_core::{
     LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _,
 };

@@ -5,11 +5,11 @@
 //! that the callback confirms the start and the end of deliveries [websub §5.3]. Receivers of 2012
 //! cannot confirm: the hub does not ask callbacks that the operator lists by their exact URL.
 
-use crate::client::Client;
+use crate::answer::subscribe::Proof;
 use crate::hub::Inner;
-use crate::request::HubAnswer;
-use crate::subscribe::Proof;
-use crate::text;
+use crate::message::client::Client;
+use crate::message::request::HubAnswer;
+use crate::message::text;
 use abreast_websub::{CallbackRequest, MAX_FORM_LENGTH, Request, is_form};
 use std::sync::atomic::Ordering::Relaxed;
 

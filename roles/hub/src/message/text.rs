@@ -1,6 +1,6 @@
 //! Messages for clients and logs.
 
-use crate::request::HubAnswer;
+use crate::message::request::HubAnswer;
 use abreast_core::{ErrorKind, LogError};
 use abreast_websub::FormError;
 

@@ -1,7 +1,7 @@
 //! Administration: queries and manual actions. All calls block.
 
+use crate::answer::subscribe;
 use crate::hub::Hub;
-use crate::subscribe;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_store::hub::{
     Attempt, DeadLetter, EndedTarget, Ending, Sizes, Target, TargetId, TargetKind, Topic,

@@ -1,6 +1,6 @@
 //! The host of a topic: clients that publish from there do not need a token.
 
-use crate::client::Client;
+use crate::message::client::Client;
 use abreast_net::{Error, Sender};
 use std::net::{IpAddr, UdpSocket};
 

@@ -1,6 +1,6 @@
 //! Requests to the hub and its responses, independent of an HTTP server.
 
-use crate::client::Client;
+use crate::message::client::Client;
 use bytes::Bytes;
 
 /// A POST at the hub's URL.

@@ -1,18 +1,18 @@
 //! The hub: start, requests, shutdown.
 
-use crate::client::Client;
 use crate::deliver::Engine;
+use crate::deliver::options::HubOptions;
 use crate::deliver::payloads::{PayloadCache, Payloads};
 use crate::deliver::worker;
-use crate::error::HubError;
-use crate::events::Events;
-use crate::fetch::Fetcher;
-use crate::metrics::{Counters, HubMetrics};
-use crate::options::HubOptions;
-use crate::rates::Rates;
-use crate::request::{HubAnswer, HubRequest};
-use crate::verify::Verifier;
-use crate::{leases, retention};
+use crate::message::client::Client;
+use crate::message::error::HubError;
+use crate::message::metrics::{Counters, HubMetrics};
+use crate::message::rates::Rates;
+use crate::message::request::{HubAnswer, HubRequest};
+use crate::tasks::events::Events;
+use crate::tasks::fetch::Fetcher;
+use crate::tasks::verify::Verifier;
+use crate::tasks::{leases, retention};
 use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId, TopicLog as _};
 use abreast_net::{Sender, SenderOptions};
 use abreast_store::hub::HubStore;
