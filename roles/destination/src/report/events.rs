@@ -273,6 +273,8 @@ impl Summary {
             (&mut self.damaged, run.damaged),
             (&mut self.unverified, run.unverified),
             (&mut self.untried, run.untried),
+            (&mut self.invalid_statements, run.invalid_statements),
+            (&mut self.newly_invalid, run.newly_invalid),
             (&mut self.bytes, run.bytes),
             (&mut self.requests, run.requests),
             (&mut self.notices, run.notices),
@@ -294,5 +296,53 @@ impl Summary {
     pub(crate) fn is_idle(&self) -> bool {
         let counts = [self.created, self.updated, self.deleted, self.held, self.damaged];
         self.outcome() == ExitCode::Ok && counts == [0; 5]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_of_a_run_is_added() {
+        // Every field is named, so that a new field is considered here too.
+        let run = Summary {
+            mode: Mode::Incremental,
+            dry_run: false,
+            created: 1,
+            updated: 1,
+            patched: 1,
+            deleted: 1,
+            unchanged: 1,
+            excluded: 1,
+            selected: 1,
+            untried: 1,
+            skipped: 1,
+            failed: 1,
+            held: 1,
+            held_since: None,
+            failing_since: None,
+            damaged: 1,
+            unverified: 1,
+            invalid_statements: 1,
+            newly_invalid: 1,
+            bytes: 1,
+            requests: 1,
+            notices: 1,
+            cursor: None,
+            seconds: 0.0,
+            delete_limit: false,
+            budget_spent: false,
+            exit_code: 0,
+        };
+        let mut sum = run.clone();
+        sum.add(&run);
+        assert_eq!(sum.newly_invalid, 2);
+        let counts = serde_json::to_value(&sum).unwrap();
+        for (name, count) in counts.as_object().unwrap() {
+            if count.as_u64().is_some() && name != "exit_code" {
+                assert_eq!(count, 2, "{name}");
+            }
+        }
     }
 }
