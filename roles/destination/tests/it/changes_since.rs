@@ -1,7 +1,7 @@
 //! Many changes are requested in one package that the Source makes of what changed since a time.
 
 use crate::copy::{Copy, Ran};
-use crate::dump_source::{DumpSource, packages, resources, run_until};
+use crate::dump_source::{DumpSource, packages, resources, stopped_within};
 use abreast_destination::{Dumps, Mode};
 use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::pages::Answer;
@@ -224,14 +224,16 @@ fn a_package_still_being_made_is_waited_for_once() {
 
 #[test]
 fn a_stopped_run_goes_on_with_a_package_of_what_is_left() {
-    let mut changed = Changed::new(600);
-    let package = changed.whole_package();
-    changed
-        .source
-        .server
-        .handler(move |path, _| path.starts_with("/since").then(|| Answer::ok(package.clone())));
-    changed.copy.options.dumps = Dumps::Always;
-    assert_eq!(run_until(&changed.copy, 100).exit(), 130);
+    let changed = || {
+        let mut changed = Changed::new(600);
+        let package = changed.whole_package();
+        let since =
+            move |path: &str| path.starts_with("/since").then(|| Answer::ok(package.clone()));
+        changed.source.server.handler(move |path, _| since(path));
+        changed.copy.options.dumps = Dumps::Always;
+        changed
+    };
+    let changed = stopped_within((100, 600), changed, |changed| &changed.copy);
     assert_eq!(changed.asked(), (1, 0));
     let ran = changed.copy.try_run();
     assert_eq!(ran.exit(), 0, "{:?}", ran.reported);

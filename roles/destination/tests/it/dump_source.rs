@@ -23,6 +23,24 @@ pub(crate) fn run_until(copy: &Copy, items: usize) -> Ran {
     })
 }
 
+/// Stops a run after `items` of `all` resources. On a busy machine, a run may have stored all of them
+/// before it stops; then the run of another new copy is stopped.
+pub(crate) fn stopped_within<T>(
+    (items, all): (usize, usize),
+    fresh: impl Fn() -> T,
+    copy: impl Fn(&T) -> &Copy,
+) -> T {
+    for _ in 0..20 {
+        let stopped = fresh();
+        let ran = run_until(copy(&stopped), items);
+        assert_eq!(ran.exit(), 130, "{:?}", ran.reported);
+        if ran.items.len() < all {
+            return stopped;
+        }
+    }
+    panic!("20 runs stored all {all} resources before they stopped");
+}
+
 /// Number of packages in the state folder of the copy.
 pub(crate) fn packages(copy: &Copy) -> usize {
     std::fs::read_dir(copy.folder().join(".abreast/packages")).map_or(0, Iterator::count)

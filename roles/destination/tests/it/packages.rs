@@ -1,7 +1,7 @@
 //! Resources are extracted from packages, safely and only if that is cheaper.
 
 use crate::copy::{Copy, files};
-use crate::dump_source::{DumpSource, manifest, packages, resources, run_until};
+use crate::dump_source::{DumpSource, manifest, packages, resources, stopped_within};
 use crate::rs01_source::base64_of_hex;
 use abreast_destination::{Dumps, Filter, Mode, NQuadsOptions, SinkOptions, Tolerance};
 use abreast_testkit::digest::sha256_hex;
@@ -428,9 +428,7 @@ fn a_stopped_run_goes_on_with_the_package_it_has() {
     source.list(&all);
     source.server.body("/one.zip", source.package(&all, false));
     source.dump(&["/one.zip"]);
-    let copy = Copy::of(source.url());
-    let ran = run_until(&copy, 100);
-    assert_eq!(ran.exit(), 130, "{:?}", ran.reported);
+    let copy = stopped_within((100, 600), || Copy::of(source.url()), |copy| copy);
     let stored = files(copy.folder()).len();
     assert!((100..600).contains(&stored), "{stored}");
     source.server.take_log();
