@@ -35,8 +35,8 @@ pub(crate) fn listen(
 
 /// A program that reported to the service manager that it is ready.
 pub(crate) struct Service {
-    /// Ends the thread when it is dropped.
-    _stop: mpsc::Sender<()>,
+    /// Ends the status lines when it is dropped.
+    stop: mpsc::Sender<()>,
 }
 
 impl Service {
@@ -53,17 +53,23 @@ impl Service {
                 while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                     report(&[NotifyState::Watchdog, NotifyState::Status(&status())]);
                 }
+                // A stop in order may take longer than the watchdog waits.
+                loop {
+                    report(&[NotifyState::Watchdog]);
+                    std::thread::sleep(pause);
+                }
             };
             std::thread::Builder::new()
                 .name("service".into())
                 .spawn(watch)
                 .context("cannot start the thread that answers the watchdog")?;
         }
-        Ok(Self { _stop: stop })
+        Ok(Self { stop })
     }
 
     /// Reports that the program is stopping.
     pub(crate) fn stopping(self) {
+        drop(self.stop);
         report(&[NotifyState::Stopping, NotifyState::Status("finishing requests in flight")]);
     }
 }

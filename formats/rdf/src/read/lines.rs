@@ -54,7 +54,7 @@ pub(crate) fn read(
 /// ```
 ///
 /// # Errors
-/// As [`read`](crate::read::any()).
+/// As [`read`](crate::read::any::read).
 pub fn read_lines(
     mut input: impl Read,
     options: &ReadOptions,
