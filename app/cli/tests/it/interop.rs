@@ -120,13 +120,14 @@ impl Nginx {
         place: &Path,
         server: impl FnOnce(u16) -> String,
     ) -> Self {
-        // The port is free when it is chosen; nginx takes it a moment later.
+        // One process: a killed master would leave its workers behind. The port is free when it is chosen;
+        // nginx takes it a moment later.
         let port = unused_address().port();
         let control = place.join("nginx");
         fs::create_dir_all(&control).unwrap();
         let shown = control.display();
         let configuration = format!(
-            "daemon off; worker_processes 1; pid {shown}/pid; error_log {shown}/error.log;\n\
+            "daemon off; master_process off; pid {shown}/pid; error_log {shown}/error.log;\n\
              events {{ worker_connections 256; }}\n\
              http {{ types {{ application/xml xml; }} default_type application/octet-stream; access_log off;\n\
              client_body_temp_path {shown}/t1; proxy_temp_path {shown}/t2; fastcgi_temp_path {shown}/t3;\n\
