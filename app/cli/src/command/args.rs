@@ -70,9 +70,9 @@ pub(crate) enum Command {
 
 /// The command line, with its help.
 pub(crate) fn command() -> clap::Command {
-    let mut command = Cli::command();
-    reflow(&mut command);
-    command
+    // Deferred, because a run reads the help of its own command at most.
+    let deferred = |inner: clap::Command| inner.defer(reflowed);
+    reflowed_alone(Cli::command()).mut_subcommands(deferred)
 }
 
 /// The command line for these words: without the environment variables whose options are alternatives
@@ -100,11 +100,15 @@ fn without_replaced(command: clap::Command, path: &[String], given: &ArgMatches)
 
 /// Joins the lines of each paragraph after the options: clap wraps them to the width of the
 /// terminal.
-fn reflow(command: &mut clap::Command) {
-    if let Some(help) = command.get_after_help().map(ToString::to_string) {
-        *command = std::mem::take(command).after_help(joined(&help));
+fn reflowed(command: clap::Command) -> clap::Command {
+    reflowed_alone(command).mut_subcommands(reflowed)
+}
+
+fn reflowed_alone(command: clap::Command) -> clap::Command {
+    match command.get_after_help().map(ToString::to_string) {
+        Some(help) => command.after_help(joined(&help)),
+        None => command,
     }
-    command.get_subcommands_mut().for_each(reflow);
 }
 
 fn joined(text: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::read::term_chains::{self, Terms};
 use abreast_webtypes::SyntaxError;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// The contexts that JSON-LD documents may use by their IRI.
 ///
@@ -12,15 +12,35 @@ use std::sync::{Arc, LazyLock};
 /// `http://iiif.io/api/presentation/2/context.json`.
 #[derive(Clone, Debug)]
 pub struct Contexts {
-    documents: Arc<BTreeMap<String, Context>>,
+    documents: Arc<BTreeMap<String, Arc<Context>>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Context {
     document: String,
+    /// Made for the first document that uses the context, since a check takes up to 1 ms.
+    checked: OnceLock<Checked>,
+}
+
+#[derive(Debug)]
+struct Checked {
     terms: Result<Terms, SyntaxError>,
     /// Whether the context refers to other contexts.
     has_others: bool,
+}
+
+impl Context {
+    fn new(document: &str) -> Arc<Self> {
+        Arc::new(Self { document: document.to_owned(), checked: OnceLock::new() })
+    }
+
+    fn checked(&self) -> &Checked {
+        self.checked.get_or_init(|| {
+            let mut has_others = false;
+            let terms = term_chains::check(self.document.as_bytes(), &mut |_| has_others = true);
+            Checked { terms, has_others }
+        })
+    }
 }
 
 const ACTIVITY_STREAMS: &str = include_str!("../../contexts/activitystreams.jsonld");
@@ -35,7 +55,7 @@ const MODELS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Checked once, because every reader of a document needs them.
+/// Shared, so that each context is checked once in a process.
 static OF_PROTOCOLS: LazyLock<Contexts> = LazyLock::new(|| {
     Contexts::none().with_both("//www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
 });
@@ -70,7 +90,13 @@ impl Contexts {
 
     /// Adds a context with its IRI in the schemes `http` and `https`.
     fn with_both(self, iri: &str, document: &str) -> Self {
-        self.with(&format!("https:{iri}"), document).with(&format!("http:{iri}"), document)
+        let context = Context::new(document);
+        self.add(&format!("https:{iri}"), Arc::clone(&context)).add(&format!("http:{iri}"), context)
+    }
+
+    fn add(mut self, iri: &str, context: Arc<Context>) -> Self {
+        Arc::make_mut(&mut self.documents).insert(iri.to_owned(), context);
+        self
     }
 
     /// Adds a context: a JSON document with `@context`. If [`check`](Self::check) refuses it,
@@ -95,12 +121,8 @@ impl Contexts {
     /// # Ok::<(), abreast_rdf::ReadError>(())
     /// ```
     #[must_use]
-    pub fn with(mut self, iri: &str, document: &str) -> Self {
-        let mut has_others = false;
-        let terms = term_chains::check(document.as_bytes(), &mut |_| has_others = true);
-        let context = Context { document: document.to_owned(), terms, has_others };
-        Arc::make_mut(&mut self.documents).insert(iri.to_owned(), context);
-        self
+    pub fn with(self, iri: &str, document: &str) -> Self {
+        self.add(iri, Context::new(document))
     }
 
     /// Checks that a document can be used as a context.
@@ -126,16 +148,20 @@ impl Contexts {
 
     /// The fault of a context that cannot be used.
     pub(crate) fn fault(&self, iri: &str) -> Option<&SyntaxError> {
-        self.documents.get(iri)?.terms.as_ref().err()
+        self.documents.get(iri)?.checked().terms.as_ref().err()
     }
 
     /// The sizes of terms that a document with this context may use.
     pub(crate) fn terms(&self, iri: &str) -> Terms {
-        let of = |context: &Context| context.terms.clone().unwrap_or_default();
-        match self.documents.get(iri).filter(|context| !context.has_others) {
-            Some(context) => of(context),
+        let of = |checked: &Checked| checked.terms.clone().unwrap_or_default();
+        let checked = self.documents.get(iri).map(|context| context.checked());
+        match checked.filter(|checked| !checked.has_others) {
+            Some(checked) => of(checked),
             // The context may lead to any other one, for example by a relative IRI.
-            None => self.documents.values().map(of).fold(Terms::default(), Terms::max),
+            None => {
+                let all = self.documents.values().map(|context| of(context.checked()));
+                all.fold(Terms::default(), Terms::max)
+            }
         }
     }
 
