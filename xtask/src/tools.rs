@@ -32,6 +32,13 @@ impl Tools {
         tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || {
             Ok(vec![program("nginx", "nginx")?])
         });
+        tools.add("the web server Caddy", &["ABREAST_TEST_CADDY"], || {
+            Ok(vec![program("caddy", "caddy")?])
+        });
+        tools.add("the web server Apache", &["ABREAST_TEST_APACHE"], || {
+            Ok(vec![program("apache2", "apache2-bin")?])
+        });
+        tools.add("curl", &["ABREAST_TEST_CURL"], || Ok(vec![program("curl", "curl")?]));
         tools.add("the XMPP server Prosody", &["ABREAST_TEST_PROSODY"], || {
             Ok(vec![program("prosody", "prosody")?])
         });

@@ -42,6 +42,7 @@ mod oxigraph;
 mod packed;
 mod printed;
 mod private;
+mod proxies;
 mod published_0_1;
 mod push;
 mod rdf;
