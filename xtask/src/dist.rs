@@ -231,7 +231,9 @@ impl Dist {
                 .with_context(|| format!("cannot copy {name}"))?;
         }
         copy_all(&source.join("packaging/systemd"), &stage.join("systemd"))?;
-        copy_all(&source.join("packaging/proxy"), &stage.join("proxy"))?;
+        for folder in ["proxy", "monitoring"] {
+            copy_all(&source.join("packaging").join(folder), &stage.join(folder))?;
+        }
         // The manual pages and completions are those of the source, made by a program that runs here.
         let own = self.runnable(program)?;
         run_quietly(Command::new(&own).args(["man", "--dir"]).arg(stage.join("man")))?;

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::limits;
+use crate::metrics;
 use crate::process::root;
 use crate::settings;
 
@@ -12,8 +13,11 @@ use crate::settings;
 type Made = fn() -> Result<String>;
 
 /// The files of the repository that are made from its code.
-const GENERATED: &[(&str, Made)] =
-    &[("docs/limits.md", limits::table), ("docs/configuration.md", settings::page)];
+const GENERATED: &[(&str, Made)] = &[
+    ("docs/limits.md", limits::table),
+    ("docs/configuration.md", settings::page),
+    ("docs/metrics.md", metrics::page),
+];
 
 /// Fails when a generated file differs from what the code makes now.
 pub(crate) fn check() -> Result<()> {

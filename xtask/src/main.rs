@@ -12,6 +12,7 @@ mod generated;
 mod layers;
 mod libraries;
 mod limits;
+mod metrics;
 mod process;
 mod python;
 mod rooms;

@@ -5,12 +5,14 @@ pub mod api;
 mod connection;
 mod limits;
 mod message;
+mod observe;
 mod routes;
 mod run;
 mod site;
 
 pub use connection::client::TrustedProxies;
 pub use limits::memory::Memory;
+pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::server::{Server, ServerError, ServerOptions};

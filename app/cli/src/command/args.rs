@@ -70,7 +70,7 @@ pub(crate) enum Command {
 
 /// The command line, with its help.
 pub(crate) fn command() -> clap::Command {
-    // Deferred, because a run reads the help of its own command at most.
+    // Deferred: a run prints the help of a single command, if any.
     let deferred = |inner: clap::Command| inner.defer(reflowed);
     reflowed_alone(Cli::command()).mut_subcommands(deferred)
 }

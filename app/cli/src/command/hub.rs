@@ -12,7 +12,7 @@ use crate::program::signals::Signals;
 use crate::store::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSets, ServerOptions, Site, TrustedProxies};
+use abreast_server::{Metrics, ServedSets, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use admin::HubCommand;
@@ -185,8 +185,7 @@ pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
 fn serve(config: HubConfig) -> Result<()> {
     crate::program::open_files::raise_limit();
     let signals = Signals::listen()?;
-    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
-    let recorder = recorder.context("cannot count what the server does")?;
+    let metrics = Metrics::install().context("cannot count what the server does")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -224,7 +223,7 @@ fn serve(config: HubConfig) -> Result<()> {
         config.data.join("documents"),
     );
     let publisher = publisher.context("cannot make a folder in the store")?;
-    let metrics = Box::new(move || recorder.render());
+    let metrics = Box::new(move || metrics.render());
     let site = Arc::new(Site {
         publisher,
         sets: ServedSets::default(),

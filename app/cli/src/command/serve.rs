@@ -13,7 +13,7 @@ use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
 use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_server::{Metrics, ServedSet, Server, ServerOptions, Site};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -227,8 +227,8 @@ impl Running {
 /// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows
 /// nothing of its own.
 fn metrics_recorder() -> Box<dyn Fn() -> String + Send + Sync> {
-    match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
-        Ok(recorder) => Box::new(move || recorder.render()),
+    match Metrics::install() {
+        Ok(metrics) => Box::new(move || metrics.render()),
         Err(_) => Box::new(String::new),
     }
 }

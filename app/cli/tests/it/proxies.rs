@@ -125,12 +125,10 @@ impl Front {
             "socache_shmcb",
             "env",
         ];
-        let modules: String = modules
-            .iter()
-            .map(|name| {
-                format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")
-            })
-            .collect();
+        let modules = modules.map(|name| {
+            format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")
+        });
+        let modules = modules.concat();
         let site = match self.layout.prefix {
             "" => self.shipped(),
             _ => format!(
@@ -189,7 +187,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Serves a folder behind a web server in each layout, and compares what arrives in front of it.
+/// Serves a folder behind a web server in each layout, and compares the answers with the folder.
 fn works_behind(
     name: &str,
     variable: &str,

@@ -155,14 +155,12 @@ impl Contexts {
     pub(crate) fn terms(&self, iri: &str) -> Terms {
         let of = |checked: &Checked| checked.terms.clone().unwrap_or_default();
         let checked = self.documents.get(iri).map(|context| context.checked());
-        match checked.filter(|checked| !checked.has_others) {
-            Some(checked) => of(checked),
-            // The context may lead to any other one, for example by a relative IRI.
-            None => {
-                let all = self.documents.values().map(|context| of(context.checked()));
-                all.fold(Terms::default(), Terms::max)
-            }
+        if let Some(checked) = checked.filter(|checked| !checked.has_others) {
+            return of(checked);
         }
+        // The context may lead to any other one, for example by a relative IRI.
+        let all = self.documents.values().map(|context| of(context.checked()));
+        all.fold(Terms::default(), Terms::max)
     }
 
     /// A number that identifies the set of contexts, for all builds of the same release.

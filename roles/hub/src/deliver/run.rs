@@ -434,6 +434,8 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.delivered.fetch_add(1, Relaxed);
+        let lag = self.now().as_micros() - job.time.as_micros();
+        metrics::histogram!("abreast_hub_delivery_lag_seconds").record(lag.max(0) as f64 / 1e6);
         let Some(entry) = state.table.get_mut(place) else { return };
         // A recipient that fetches the topic has its current content.
         entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { last };

@@ -68,6 +68,8 @@ pub(crate) struct Pending {
     removed: Option<(Instant, Instant)>,
     /// No written path needs a check of its open files before this time.
     unsure: Option<Instant>,
+    /// Time of the last event of the path that waited longest among the paths taken last.
+    taken: Option<Instant>,
     /// Times at which files were published immediately.
     repeated: HashMap<Vec<u8>, Instant>,
     debounce: Duration,
@@ -82,6 +84,7 @@ impl Pending {
             earliest: None,
             removed: None,
             unsure: None,
+            taken: None,
             repeated: HashMap::new(),
             debounce,
             at_once,
@@ -187,8 +190,10 @@ impl Pending {
             self.repeated.retain(|_, at| *at + REPEATED > now);
         }
         let mut names = Vec::with_capacity(ready.len());
+        self.taken = None;
         for (name, writing) in ready {
-            self.paths.remove(&name);
+            let last = self.paths.remove(&name).map(|path| path.last);
+            self.taken = self.taken.into_iter().chain(last).min();
             if writing == Writing::Finished && self.at_once && self.repeated.len() < MAX_REPEATED {
                 self.repeated.insert(name.clone(), now);
             }
@@ -197,6 +202,12 @@ impl Pending {
         self.forget_removed();
         self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
         names
+    }
+
+    /// Time of the last event of the path that waited longest among the last result of
+    /// [`take_ready`](Self::take_ready).
+    pub(crate) fn taken(&self) -> Option<Instant> {
+        self.taken
     }
 
     /// Returns paths that were written and not closed, and have no recent events. A path is

@@ -283,6 +283,9 @@ impl<'w> Round<'w> {
             }
             self.watching.check_root(&self.root, &self.folder)?;
             self.look_at(ready, false)?;
+            if let Some(since) = self.pending.taken() {
+                metrics::histogram!("abreast_source_publish_lag_seconds").record(since.elapsed());
+            }
             // If more paths are due than one pass reads, the pause is skipped, because the next
             // pass is full anyway.
             let is_behind = self.pending.next_due().is_some_and(|due| due <= now);

@@ -1,0 +1,3 @@
+//! Figures of a running program, for monitoring.
+
+pub(crate) mod metrics;
