@@ -61,6 +61,26 @@ pub(crate) fn unpack(package: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes a minimal system of a release, with systemd, in a folder; needs root.
+pub(crate) fn system(release: &str, folder: &Path) -> Result<()> {
+    if find_program("debootstrap").is_none() {
+        install(&["debootstrap"])?;
+    }
+    let mut command = Command::new("debootstrap");
+    command.args(["--variant=minbase", "--include=systemd", release]).arg(folder);
+    if let Some(mirror) = mirror() {
+        command.arg(mirror);
+    }
+    run_quietly(&mut command)?;
+    Ok(())
+}
+
+/// The first server of packages that this machine uses.
+fn mirror() -> Option<String> {
+    let listed = run_quietly(apt_get("indextargets").args(["--format", "$(SITE)"])).ok()?;
+    listed.lines().next().map(str::to_owned)
+}
+
 fn apt_get(action: &str) -> Command {
     let mut command = Command::new("apt-get");
     command

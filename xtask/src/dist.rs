@@ -22,20 +22,23 @@ use crate::apt;
 use crate::process::{cargo, find_program, root, run, run_quietly, target};
 
 const USAGE: &str = "\
-usage: cargo xtask dist [--target TRIPLE] [--program FILE] [--twice]
+usage: cargo xtask dist [--target TRIPLE] [--program FILE] [--folder DIR] [--without-image] [--twice]
 
   --target TRIPLE  build for this target of Rust [default: x86_64-unknown-linux-musl]
   --program FILE   pack this program, which was built before
+  --folder DIR     build in this folder [default: target/dist]
+  --without-image  build no container image
   --twice          build and pack a second time in another folder, and compare all files";
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 const MAINTAINER: &str = "The abreast authors <abreast@example.org>";
 /// Programs of the steps, with their packages of Debian.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("dpkg-buildpackage", "dpkg-dev"),
     ("dh", "debhelper"),
     ("buildah", "buildah"),
     ("fakeroot", "fakeroot"),
+    ("readelf", "binutils"),
 ];
 /// Name and architecture in Debian of each target, and the C compiler that it needs.
 const TARGETS: [(&str, &str, &str, &str, &str); 2] = [
@@ -67,7 +70,8 @@ struct Dist {
 /// `cargo xtask dist`.
 pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
     let mut triple = TARGET.to_owned();
-    let (mut program, mut is_twice) = (None, false);
+    let (mut program, mut is_twice, mut has_image) = (None, false, true);
+    let mut folder = target().join("dist");
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut value =
@@ -75,16 +79,18 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
         match argument.as_str() {
             "--target" => triple.clone_from(value()?),
             "--program" => program = Some(fs::canonicalize(value()?)?),
+            "--folder" => folder = std::path::absolute(value()?)?,
+            "--without-image" => has_image = false,
             "--twice" => is_twice = true,
             other => bail!("`dist` has no argument `{other}`\n\n{USAGE}"),
         }
     }
-    prepare()?;
-    let first = Dist::new(&triple, target().join("dist"))?;
-    first.make(program.as_deref())?;
+    prepare(has_image)?;
+    let first = Dist::new(&triple, folder.clone())?;
+    first.make(program.as_deref(), has_image)?;
     if is_twice {
-        let second = Dist::new(&triple, target().join("dist-again"))?;
-        second.make(program.as_deref())?;
+        let second = Dist::new(&triple, folder.with_added_extension("again"))?;
+        second.make(program.as_deref(), has_image)?;
         let sums = |dist: &Dist| fs::read_to_string(dist.out().join("SHA256SUMS"));
         let (one, two) = (sums(&first)?, sums(&second)?);
         if one != two {
@@ -98,8 +104,9 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
 }
 
 /// Installs the programs that pack.
-fn prepare() -> Result<()> {
-    let missing = PROGRAMS.iter().filter(|(program, _)| find_program(program).is_none());
+fn prepare(has_image: bool) -> Result<()> {
+    let needed = PROGRAMS.iter().filter(|(program, _)| has_image || *program != "buildah");
+    let missing = needed.filter(|(program, _)| find_program(program).is_none());
     let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
     if packages.is_empty() { Ok(()) } else { apt::install(&packages) }
 }
@@ -134,7 +141,7 @@ impl Dist {
         self.folder.join("out")
     }
 
-    fn make(&self, program: Option<&Path>) -> Result<()> {
+    fn make(&self, program: Option<&Path>, has_image: bool) -> Result<()> {
         for name in ["out", "source", "stage", "debian", "image"] {
             let folder = self.folder.join(name);
             let _ = fs::remove_dir_all(&folder);
@@ -149,7 +156,9 @@ impl Dist {
         self.stage(&program)?;
         self.archive()?;
         self.package()?;
-        self.image()?;
+        if has_image {
+            self.image(&program)?;
+        }
         self.sums()
     }
 
@@ -306,7 +315,14 @@ impl Dist {
     }
 
     /// The container image, made by buildah from the static program.
-    fn image(&self) -> Result<()> {
+    fn image(&self, program: &Path) -> Result<()> {
+        if is_dynamic(program)? {
+            bail!(
+                "{} needs libraries, which the image does not have\n  help: build it for {}, or use --without-image",
+                program.display(),
+                self.triple
+            );
+        }
         let context = self.folder.join("image");
         let storage = self.folder.join("containers");
         let _ = fs::remove_dir_all(&storage);
@@ -349,11 +365,7 @@ impl Dist {
         // buildah writes the archive with the time of this run.
         let layout = self.folder.join("layout");
         let _ = fs::remove_dir_all(&layout);
-        run_quietly(buildah(&["push", &tag]).arg(format!(
-            "oci:{}:{}",
-            layout.display(),
-            self.version
-        )))?;
+        run_quietly(buildah(&["push", &tag]).arg(format!("oci:{}:{tag}", layout.display())))?;
         run_quietly(self.tar("cat").arg("-cf").arg(path).arg("-C").arg(&layout).arg("."))?;
         // A builder without privileges leaves folders that only it may remove.
         let _ = fs::remove_dir_all(&storage);
@@ -371,6 +383,12 @@ impl Dist {
         fs::write(self.out().join("SHA256SUMS"), sums)?;
         Ok(())
     }
+}
+
+/// Whether an ELF file names an interpreter, which loads its libraries.
+fn is_dynamic(program: &Path) -> Result<bool> {
+    let headers = run_quietly(Command::new("readelf").arg("-lW").arg(program))?;
+    Ok(headers.contains("INTERP"))
 }
 
 fn copy_all(from: &Path, to: &Path) -> Result<()> {

@@ -28,7 +28,15 @@ pub(crate) struct Collection {
 }
 
 /// Everything that is prepared.
-pub(crate) const COLLECTIONS: [Collection; 5] = [
+pub(crate) const COLLECTIONS: [Collection; 6] = [
+    Collection {
+        folder: "debian-12",
+        variable: "ABREAST_TEST_DEBIAN_DIR",
+        title: "a minimal Debian 12, in which the package is installed",
+        inside: "",
+        files_at_least: 3_000,
+        fetch: |folder| apt::system("bookworm", folder),
+    },
     Collection {
         folder: "iso-codes",
         variable: "ABREAST_TEST_ISO_CODES_DIR",

@@ -52,6 +52,9 @@ impl Tools {
                 Ok(["python", "resync-sync", "resync-build", "moto_server"].map(|name| bin.join(name)).to_vec())
             },
         );
+        tools.add("this program, which packs", &["ABREAST_TEST_XTASK"], || {
+            Ok(vec![std::env::current_exe()?])
+        });
         for collection in &testdata::COLLECTIONS {
             tools.add(collection.title, &[collection.variable], || Ok(vec![collection.prepare()?]));
         }

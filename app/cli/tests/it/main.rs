@@ -39,6 +39,7 @@ mod memory;
 mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
+mod package;
 mod packed;
 mod printed;
 mod private;
