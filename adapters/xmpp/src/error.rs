@@ -1,6 +1,6 @@
 //! Errors, with help texts.
 
-use std::fmt;
+use abreast_webtypes::help_line;
 
 /// Kinds of failures, for callers to match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub enum ErrorKind {
 }
 
 /// A failure with its reason. Texts of servers in the message are on one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", help_line(*help))]
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -56,7 +57,7 @@ impl Error {
     }
 
     /// Adds the failed task to the message, and a help text if the failure does not have one.
-    pub(crate) fn about(self, task: impl fmt::Display, help: Option<&'static str>) -> Self {
+    pub(crate) fn about(self, task: impl std::fmt::Display, help: Option<&'static str>) -> Self {
         let message = format!("{task}: {}", self.message);
         Self { message, help: self.help.or(help), ..self }
     }
@@ -76,12 +77,3 @@ impl Error {
         matches!(self.kind, ErrorKind::Connection | ErrorKind::Timeout | ErrorKind::Unavailable)
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
-    }
-}
-
-impl std::error::Error for Error {}

@@ -1,6 +1,7 @@
 //! SURT: the sort key of a URI in archive indexes, with its host reversed and one spelling for
 //! many.
 
+use abreast_webtypes::decode_segment;
 use std::borrow::Cow;
 
 /// The key of a URI, as the indexes of replay programs sort by it: scheme, user and fragment left
@@ -117,23 +118,7 @@ fn write_path(path: &[u8], key: &mut Vec<u8>) {
 fn unescape(text: &str) -> Cow<'_, [u8]> {
     let mut bytes = Cow::Borrowed(text.as_bytes());
     while bytes.contains(&b'%') {
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut at = 0;
-        while at < bytes.len() {
-            let nibble = |offset: usize| {
-                bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16))
-            };
-            match (bytes[at], nibble(1), nibble(2)) {
-                (b'%', Some(high), Some(low)) => {
-                    out.push((high * 16 + low) as u8);
-                    at += 3;
-                }
-                (byte, ..) => {
-                    out.push(byte);
-                    at += 1;
-                }
-            }
-        }
+        let out = decode_segment(&bytes);
         if out.len() == bytes.len() {
             break;
         }

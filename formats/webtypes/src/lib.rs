@@ -7,7 +7,7 @@ mod value;
 pub mod xml;
 
 pub use fault::logins::{without_login, without_logins, without_logins_of_urls};
-pub use fault::syntax_error::{SyntaxError, excerpt};
+pub use fault::syntax_error::{SyntaxError, excerpt, help_line};
 pub use text::count::{count, count_of};
 pub use text::gzip::{BYTES_BEHIND_GZIP, GzipReader, MAX_GZIP_PADDING};
 pub use text::html::{HtmlTag, HtmlTags};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::address::userinfo::without_userinfo;
+use abreast_webtypes::help_line;
 
 /// Why a request failed; stable, see [`Error::code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,8 +47,17 @@ pub enum ErrorKind {
 }
 
 /// A failed request. The message has the URL without credentials; the cause is in `source()`.
+#[derive(thiserror::Error)]
+#[error(transparent)]
 pub struct Error(Box<Inner>);
 
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{}{message}{}{}",
+    if url.is_empty() { String::new() } else { format!("cannot fetch {url}: ") },
+    if *attempts > 1 { format!(" (tried {attempts} times)") } else { String::new() },
+    help_line(*help)
+)]
 struct Inner {
     kind: ErrorKind,
     url: String,
@@ -57,6 +67,7 @@ struct Inner {
     status: Option<u16>,
     retry_after: Option<Duration>,
     attempts: u32,
+    #[source]
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -212,23 +223,6 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.url.is_empty() {
-            f.write_str(&self.0.message)?;
-        } else {
-            write!(f, "cannot fetch {}: {}", self.0.url, self.0.message)?;
-        }
-        if self.0.attempts > 1 {
-            write!(f, " (tried {} times)", self.0.attempts)?;
-        }
-        match self.0.help {
-            Some(help) => write!(f, "\n  help: {help}"),
-            None => Ok(()),
-        }
-    }
-}
-
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")
@@ -240,11 +234,23 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0.cause {
-            Some(cause) => Some(&**cause),
-            None => None,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn the_text_has_url_tries_and_help() {
+        let failed = |url| Error::new(ErrorKind::Dns, url, "no such host");
+        assert_eq!(failed("").to_string(), "no such host");
+        let error = failed("http://me:hush@h/").with_attempts(3).with_help("check the name");
+        let text = "cannot fetch http://h/: no such host (tried 3 times)\n  help: check the name";
+        assert_eq!(error.to_string(), text);
+        assert!(error.source().is_none());
+        let error = error.with_cause(std::io::Error::other("EAI"));
+        assert_eq!(
+            (error.to_string().as_str(), error.source().unwrap().to_string().as_str()),
+            (text, "EAI")
+        );
     }
 }

@@ -166,21 +166,16 @@ struct Scanned {
 }
 
 /// The guard holds the deletion of most of a set.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{}`: {held}; the site was not changed\n  help: if {}, run it again with --confirm-deletions",
+    folder.display(),
+    held.if_intended()
+)]
 struct HeldDeletions {
     folder: PathBuf,
     held: Held,
 }
-
-impl std::fmt::Display for HeldDeletions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (folder, held) = (self.folder.display(), &self.held);
-        write!(f, "`{folder}`: {held}; the site was not changed\n  help: ")?;
-        write!(f, "if {}, run it again with --confirm-deletions", held.if_intended())
-    }
-}
-
-impl std::error::Error for HeldDeletions {}
 
 /// Folder and flags over the configuration file.
 fn config(args: &BuildArgs) -> Result<ServeConfig> {

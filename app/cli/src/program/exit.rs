@@ -159,18 +159,9 @@ mod tests {
 
     #[test]
     fn denied_connections_are_of_the_network() {
-        #[derive(Debug)]
-        struct Outer(abreast_net::Error);
-        impl std::fmt::Display for Outer {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("while asking")
-            }
-        }
-        impl std::error::Error for Outer {
-            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-                Some(&self.0)
-            }
-        }
+        #[derive(Debug, thiserror::Error)]
+        #[error("while asking")]
+        struct Outer(#[source] abreast_net::Error);
         let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         let of_net = || abreast_net::Error::needs_tls("http://h/");
         let outer = anyhow::Error::new(Outer(of_net())).context("while starting");

@@ -1,6 +1,5 @@
 //! Why a patch cannot be read, and where it departs from the format.
 
-use std::fmt;
 use std::io;
 
 /// A fault in a patch, or a departure from the format that the lenient reader accepted.
@@ -21,7 +20,11 @@ use std::io;
 /// | `patch.number` | accepted when lenient: numbers and truth values without quotes |
 /// | `patch.prefix` | accepted when lenient: names with a prefix that a `PA` row above declares |
 /// | `patch.keyword` | accepted when lenient: `TB` for `TX`, and `Segment` |
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line}, column {column}: {message}{}",
+    help.map(|help| format!("\n  help: {help}")).unwrap_or_default()
+)]
 pub struct Finding {
     pub(crate) code: &'static str,
     pub(crate) line: u64,
@@ -56,15 +59,6 @@ impl Finding {
         self.help
     }
 }
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)?;
-        self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
-    }
-}
-
-impl std::error::Error for Finding {}
 
 /// A patch that cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,13 @@
 //! Syntax errors: a fault of a document, and its place.
 
-use std::fmt;
-
 /// A fault in a document: a stable code, the place counted from 1, the fault and, if known, its
 /// remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}{message}{}",
+    if *line > 0 { format!("line {line}, column {column}: ") } else { String::new() },
+    help_line(*help)
+)]
 pub struct SyntaxError {
     code: &'static str,
     line: u64,
@@ -64,17 +67,10 @@ impl SyntaxError {
     }
 }
 
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line > 0 {
-            write!(f, "line {}, column {}: ", self.line, self.column)?;
-        }
-        f.write_str(&self.message)?;
-        self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
-    }
+/// The line with the help that the text of an error ends with; empty for an error without help.
+pub fn help_line(help: Option<&str>) -> String {
+    help.map(|help| format!("\n  help: {help}")).unwrap_or_default()
 }
-
-impl std::error::Error for SyntaxError {}
 
 /// At most 60 characters of a text, with control characters and the like made visible. The logins of URLs are left out
 /// before: a URL whose host is cut off shows nothing else.
@@ -116,6 +112,7 @@ mod tests {
     fn says_place_fault_and_help() {
         let error = SyntaxError::new("rs.loc", (3, 9), "no `loc`").with_help("add it");
         assert_eq!(error.to_string(), "line 3, column 9: no `loc`\n  help: add it");
+        assert_eq!(SyntaxError::new("xml", (0, 0), "no root").to_string(), "no root");
     }
 
     #[test]

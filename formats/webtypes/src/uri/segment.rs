@@ -1,5 +1,7 @@
 //! Encoding and decoding of a name as one segment of a URI path [rfc3986 §3.3].
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+
 /// Appends the canonical encoding of a name: unreserved characters, sub-delimiters and `@` as they
 /// are, every other byte as `%XX` in upper case. `:` is encoded, so that a key never looks like an
 /// absolute URI.
@@ -13,16 +15,7 @@
 /// assert_eq!(key, "maps/K%C3%B6ln%201571.tif");
 /// ```
 pub fn encode_segment(name: &[u8], out: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in name {
-        if is_raw(byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
+    out.extend(percent_encode(name, ENCODED));
 }
 
 /// Replaces every well-formed `%XX`; anything else stays as it is.
@@ -35,44 +28,27 @@ pub fn encode_segment(name: &[u8], out: &mut String) {
 /// assert_eq!(decode_segment(b"100%"), b"100%");
 /// ```
 pub fn decode_segment(segment: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(segment.len());
-    let mut rest = segment;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if let (b'%', [high, low, after @ ..]) = (byte, rest)
-            && let (Some(high), Some(low)) =
-                (char::from(*high).to_digit(16), char::from(*low).to_digit(16))
-        {
-            out.push((high * 16 + low) as u8);
-            rest = after;
-            continue;
-        }
-        out.push(byte);
-    }
-    out
+    percent_decode(segment).collect()
 }
 
-const fn is_raw(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'-' | b'.'
-                | b'_'
-                | b'~'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-                | b'@'
-        )
-}
+/// Bytes that [`encode_segment`] encodes.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
 
 #[cfg(test)]
 mod tests {
@@ -89,6 +65,18 @@ mod tests {
     #[test]
     fn leaves_broken_escapes_alone() {
         assert_eq!(decode_segment(b"100%&%4&%zz%"), b"100%&%4&%zz%");
+    }
+
+    #[test]
+    fn every_byte_is_raw_or_in_capital_digits() {
+        let raw = b"-._~!$&'()*+,;=@";
+        for byte in 0..=u8::MAX {
+            let mut out = String::new();
+            encode_segment(&[byte], &mut out);
+            let is_raw = byte.is_ascii_alphanumeric() || raw.contains(&byte);
+            let expected = if is_raw { char::from(byte).into() } else { format!("%{byte:02X}") };
+            assert_eq!(out, expected);
+        }
     }
 
     proptest! {

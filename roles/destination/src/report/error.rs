@@ -1,6 +1,6 @@
 //! Errors that stop a run, with the exit code of each.
 
-use std::fmt;
+use abreast_webtypes::help_line;
 
 /// Exit codes of a run, as the program's documentation lists them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,13 +60,15 @@ impl ExitCode {
 }
 
 /// The error that stopped a run: a stable code, what failed and where, and how to solve it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}{}", help_line(help.as_deref()))]
 pub struct Error {
     code: &'static str,
     exit: ExitCode,
     message: String,
     help: Option<String>,
     candidates: Vec<String>,
+    #[source]
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     status: Option<u16>,
 }
@@ -169,22 +171,6 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.help {
-            Some(help) => write!(f, "\n  help: {help}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|cause| cause.as_ref() as _)
-    }
-}
-
 impl From<abreast_core::LogError> for Error {
     fn from(cause: abreast_core::LogError) -> Self {
         let (code, message) = if cause.kind() == abreast_core::ErrorKind::Full {
@@ -236,5 +222,20 @@ pub fn without_help(message: &str) -> (&str, Option<&str>) {
     match message.split_once("\n  help: ") {
         Some((message, help)) => (message, Some(help)),
         None => (message, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn the_text_has_the_help_and_not_the_cause() {
+        let error = Error::new("io", ExitCode::Io, "cannot write").with_line("twice");
+        assert_eq!(error.to_string(), "cannot write\n  twice");
+        let error = error.with_help("free space").with_cause(std::io::Error::other("full"));
+        assert_eq!(error.to_string(), "cannot write\n  twice\n  help: free space");
+        assert_eq!(error.source().unwrap().to_string(), "full");
     }
 }

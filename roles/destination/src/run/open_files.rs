@@ -11,7 +11,7 @@ const EACH_COPY: u64 = 15;
 const EACH_FETCH: u64 = 5;
 
 /// Too few files may be open to follow all copies in parallel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TooFewFiles {
     files: u64,
     copies: usize,
@@ -46,8 +46,6 @@ impl std::fmt::Display for TooFewFiles {
         )
     }
 }
-
-impl std::error::Error for TooFewFiles {}
 
 /// The number of connections for each of `copies` copies that are followed in parallel, at most `most`. The process
 /// divides its limit of open files into `shares` equal parts, and all copies together use one of them.

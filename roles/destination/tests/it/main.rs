@@ -59,10 +59,10 @@ mod reading;
 mod restored;
 mod rs01;
 mod rs01_callbacks;
-mod rs01_chains;
 mod rs01_kills;
 mod rs01_nodes;
 mod rs01_plain_index;
+mod rs01_scenarios;
 mod rs01_source;
 mod rs01_warc;
 #[cfg(feature = "xmpp")]

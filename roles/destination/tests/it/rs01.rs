@@ -5,7 +5,7 @@ use crate::copy::{Copy, Ran};
 use crate::rs01_source::{
     CHANGE_SET, OldSource, Shape, base64_of_hex, document, fixity, link, modified,
 };
-use abreast_destination::{Dumps, Event, Filter, ItemAction, MaxDelete, Mode, Tolerance};
+use abreast_destination::{Dumps, Event, Filter, MaxDelete, Mode, Tolerance};
 use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
@@ -15,14 +15,14 @@ use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const DUMP: &str = "http://www.openarchives.org/rs/dump";
+pub(crate) const DUMP: &str = "http://www.openarchives.org/rs/dump";
 
 /// A copy with the base fixed, as paths of all tests are below the root of the server.
-fn copy_of(source: &OldSource) -> Copy {
+pub(crate) fn copy_of(source: &OldSource) -> Copy {
     copy_at(source, source.url())
 }
 
-fn copy_at(source: &OldSource, url: String) -> Copy {
+pub(crate) fn copy_at(source: &OldSource, url: String) -> Copy {
     let mut copy = Copy::of(url);
     copy.options.base = Some(source.server.url("/"));
     copy
@@ -36,137 +36,11 @@ fn run_equal(copy: &Copy, source: &OldSource) -> Ran {
     ran
 }
 
-fn some(source: &mut OldSource, count: usize) {
+pub(crate) fn some(source: &mut OldSource, count: usize) {
     for number in 0..count {
         source.set(&format!("/f{number:02}"), &format!("file {number}"));
     }
     source.snapshot();
-}
-
-#[test]
-fn a_copy_begins_with_the_sitemap_and_follows_change_sets() {
-    let mut source = OldSource::new();
-    some(&mut source, 7);
-    let copy = copy_of(&source);
-    let ran = run_equal(&copy, &source);
-    assert_eq!((ran.summary().mode, ran.summary().created), (Mode::Baseline, 7));
-    source.server.take_log();
-
-    let ran = run_equal(&copy, &source);
-    assert_eq!(source.server.take_log().len(), 1, "nothing changed: {:?}", ran.reported);
-
-    // Over several change sets, with a resource that changed twice and one that came and went.
-    source.set("/f00", "changed");
-    source.set("/new", "1");
-    source.delete("/f01");
-    source.set("/gone", "1");
-    source.delete("/gone");
-    source.set("/f00", "changed again");
-    source.set("/last", "1");
-    let ran = run_equal(&copy, &source);
-    let summary = ran.summary();
-    assert_eq!(summary.mode, Mode::Incremental);
-    assert_eq!((summary.created, summary.updated, summary.deleted), (2, 1, 1));
-    let log = source.server.take_log();
-    assert!(!log.iter().any(|path| path.starts_with("/s")), "{log:?}");
-    assert_eq!(log.iter().filter(|path| path.starts_with("/c")).count(), 3, "{log:?}");
-    assert_eq!(copy.audit(true).exit_code, 0);
-    assert_eq!(summary.cursor.as_deref(), Some(source.now().as_str()));
-}
-
-#[test]
-fn every_shape_of_sitemap_and_change_sets_is_followed() {
-    let shapes = [
-        Shape { sitemaps: 3, ..Shape::default() },
-        Shape { modified: false, ..Shape::default() },
-        Shape { typed: false, ..Shape::default() },
-        Shape { fixity: false, ..Shape::default() },
-        Shape { unordered: true, ..Shape::default() },
-        Shape { is_fine: false, step: 1, ..Shape::default() },
-        Shape { is_zoneless: true, ..Shape::default() },
-        Shape { tombstones: true, ..Shape::default() },
-        Shape { etags: false, ..Shape::default() },
-        Shape { per_set: 1, ..Shape::default() },
-        Shape { per_set: 1_000, prev: false, ..Shape::default() },
-    ];
-    for shape in shapes {
-        let mut source = OldSource::of(shape.clone());
-        some(&mut source, 5);
-        let copy = copy_of(&source);
-        run_equal(&copy, &source);
-        source.delete("/f00");
-        source.set("/f01", "changed");
-        let ran = run_equal(&copy, &source);
-        assert_eq!(ran.summary().mode, Mode::Incremental, "{shape:?} {:?}", ran.reported);
-        source.set("/x", "1");
-        source.set("/f01", "again");
-        source.delete("/x");
-        source.set("/y", "1");
-        run_equal(&copy, &source);
-        source.snapshot();
-        let ran = run_equal(&copy, &source);
-        assert_eq!(ran.summary().deleted, 0, "{shape:?}");
-        assert_eq!(copy.audit(true).exit_code, 0, "{shape:?}");
-    }
-}
-
-#[test]
-fn changes_that_cannot_be_known_lead_to_a_comparison() {
-    let mut source = OldSource::new();
-    some(&mut source, 5);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    // Removed change sets.
-    for number in 0..9 {
-        source.set(&format!("/n{number}"), "new");
-    }
-    source.delete("/f00");
-    source.prune();
-    source.snapshot();
-    let ran = run_equal(&copy, &source);
-    assert!(ran.has("gap"), "{:?}", ran.codes);
-    assert_eq!(ran.summary().mode, Mode::Baseline);
-    assert!(!copy.try_run().has("gap"));
-
-    // A Source that was restored from a backup.
-    let mut source = OldSource::new();
-    some(&mut source, 2);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    source.set("/lost", "1");
-    run_equal(&copy, &source);
-    source.restart();
-    some(&mut source, 2);
-    source.wait(3);
-    source.set("/other", "1");
-    source.snapshot();
-    let ran = run_equal(&copy, &source);
-    assert!(ran.has("gap"), "{:?}", ran.codes);
-    assert_eq!(ran.uris(ItemAction::Deleted).len(), 1);
-}
-
-#[test]
-fn a_comparison_that_failed_is_made_by_the_next_run() {
-    let mut source = OldSource::new();
-    some(&mut source, 2);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    source.set("/lost", "1");
-    source.set("/f00", "lost");
-    run_equal(&copy, &source);
-    source.restart();
-    some(&mut source, 2);
-    source.wait(3);
-    source.snapshot();
-    let sitemap = source.server.page("/s.xml");
-    source.server.put("/s.xml", Answer::status(500));
-    let ran = copy.try_run();
-    assert!(ran.has("gap") && ran.exit() != 0, "{:?} {:?}", ran.codes, ran.result);
-    source.server.body("/s.xml", sitemap);
-    // The last known change is superseded now.
-    source.wait(3);
-    source.set("/f00", "newer");
-    run_equal(&copy, &source);
 }
 
 #[test]
@@ -194,95 +68,6 @@ fn chains_without_an_end_are_left() {
         assert!(ran.has("gap"), "{prev}: {:?}", ran.reported);
         assert_eq!(ran.summary().deleted, 0, "{prev}");
     }
-}
-
-#[test]
-fn a_failing_change_set_is_no_gap() {
-    let mut source = OldSource::new();
-    some(&mut source, 2);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    for number in 0..6 {
-        source.set(&format!("/n{number}"), "new");
-    }
-    let closed = source.server.page("/c/1.xml");
-    source.server.put("/c/1.xml", Answer::status(503));
-    source.server.take_log();
-    assert_ne!(copy.try_run().exit(), 0);
-    let log = source.server.take_log();
-    assert!(!log.contains(&"/s.xml".to_owned()), "{log:?}");
-    source.server.body("/c/1.xml", closed);
-    let ran = run_equal(&copy, &source);
-    assert_eq!(ran.summary().mode, Mode::Incremental);
-}
-
-#[test]
-fn late_changes_hide_no_change_sets() {
-    // The Sitemap is hours old, and each change set has a time of long ago, too.
-    let mut source = OldSource::of(Shape { late: true, ..Shape::default() });
-    some(&mut source, 1);
-    for number in 0..12 {
-        source.set(&format!("/n{number:02}"), "new");
-    }
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    assert_eq!(copy.audit(true).exit_code, 0);
-}
-
-#[test]
-fn changes_between_sitemap_and_change_sets_are_found_later() {
-    // After four, the current change set is empty.
-    for (etags, count) in [(true, 5), (false, 5), (true, 4)] {
-        let mut source = OldSource::of(Shape { etags, ..Shape::default() });
-        some(&mut source, 2);
-        source.wait(10);
-        for number in 0..count {
-            source.set(&format!("/n{number}"), "new");
-        }
-        source.prune();
-        let copy = copy_of(&source);
-        let ran = copy.try_run();
-        assert!(ran.has("gap"), "{count} {:?}", ran.codes);
-        assert_ne!(copy.texts(), source.texts());
-        // The same Sitemap shows nothing else.
-        let ran = copy.try_run();
-        assert_eq!((ran.exit(), ran.has("gap")), (0, false), "{etags} {:?}", ran.reported);
-        source.snapshot();
-        run_equal(&copy, &source);
-        assert!(!copy.try_run().has("gap"));
-    }
-}
-
-#[test]
-fn an_old_sitemap_deletes_nothing_that_came_after_it() {
-    old_sitemap_deletes_nothing(Shape::default());
-    // A file that was copied later.
-    old_sitemap_deletes_nothing(Shape { modified: false, ..Shape::default() });
-}
-
-fn old_sitemap_deletes_nothing(shape: Shape) {
-    let mut source = OldSource::of(shape);
-    some(&mut source, 12);
-    let sitemap = Answer::ok(source.server.page("/s.xml"));
-    source.server.put("/s.xml", sitemap.header("last-modified", "Fri, 02 Jan 2026 00:00:00 GMT"));
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    // Hours later, so that changes are not replayed.
-    source.wait(10);
-    for number in 0..4 {
-        source.set(&format!("/late{number}"), "late");
-        run_equal(&copy, &source);
-    }
-    source.set("/more", "1");
-    source.set("/more2", "1");
-    source.prune();
-    let ran = copy.try_run();
-    assert!(ran.has("gap"), "{:?}", ran.codes);
-    assert_eq!(ran.summary().deleted, 0, "{:?} {:?}", ran.items, ran.reported);
-    source.snapshot();
-    let mut copy = copy;
-    copy.options.baseline = true;
-    run_equal(&copy, &source);
 }
 
 #[test]
@@ -423,20 +208,6 @@ fn a_change_set_with_entries_left_out_is_read_until_it_is_right() {
     source.server.body("/c/1.xml", right);
     let ran = run_equal(&copy, &source);
     assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
-}
-
-#[test]
-fn audits_take_the_newer_of_two_changes_of_one_time() {
-    let shape = Shape { is_fine: false, step: 0, per_set: 1, ..Shape::default() };
-    let mut source = OldSource::of(shape);
-    some(&mut source, 3);
-    source.set("/x", "1");
-    source.delete("/x");
-    source.delete("/f00");
-    source.set("/f00", "again");
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    assert_eq!(copy.audit(true).exit_code, 0);
 }
 
 #[test]
@@ -616,38 +387,6 @@ fn filters_that_match_nothing_are_reported() {
 }
 
 #[test]
-fn categories_not_in_change_sets_are_those_of_the_sitemap() {
-    let frogs = "<xhtml:meta name=\"DC.subject\" content=\"Frogs\"/>";
-    let mut source = OldSource::new();
-    source.more.insert("/frog".to_owned(), frogs.to_owned());
-    source.set("/frog", "a frog");
-    source.set("/fish", "a fish");
-    source.snapshot();
-    source.more.clear();
-    source.set("/frog", "a frog of no stated category");
-    let mut copy = copy_of(&source);
-    copy.options.categories = vec!["Frogs".to_owned()];
-    copy.run();
-    assert_eq!(copy.read("frog").as_deref(), Some("a frog of no stated category"));
-    assert_eq!(copy.audit(true).exit_code, 0);
-
-    // A new one may be wanted: the next Sitemap shows it.
-    source.set("/frog2", "a frog, too");
-    source.set("/fish", "still a fish");
-    let ran = copy.try_run();
-    assert!(ran.has("filter.category"), "{:?}", ran.reported);
-    assert_eq!(copy.paths(), ["frog"]);
-    assert!(!copy.try_run().has("gap"), "the Sitemap is the same");
-    for frog in ["/frog", "/frog2"] {
-        source.more.insert(frog.to_owned(), frogs.to_owned());
-    }
-    source.snapshot();
-    copy.run();
-    assert_eq!(copy.paths(), ["frog", "frog2"]);
-    assert!(!copy.try_run().has("gap"));
-}
-
-#[test]
 fn sitemaps_of_other_categories_are_not_read() {
     let source = OldSource::of(Shape { modified: false, ..Shape::default() });
     let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
@@ -696,39 +435,6 @@ fn categories_are_for_sources_that_have_them() {
     let mut copy = Copy::of(source.url());
     copy.options.categories = vec!["A".to_owned()];
     assert_eq!(copy.try_run().code(), "filter.category");
-}
-
-#[test]
-fn dumps_are_used_when_asked_for() {
-    let mut source = OldSource::new();
-    source.links = link(DUMP, "/d.warc.gz") + &link(DUMP, "/d.zip");
-    some(&mut source, 5);
-    source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
-    let mut copy = copy_of(&source);
-    copy.options.dumps = Dumps::Always;
-    run_equal(&copy, &source);
-    let log = source.server.take_log();
-    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
-    source.set("/later", "1");
-    run_equal(&copy, &source);
-}
-
-#[test]
-fn a_dump_in_the_making_is_waited_for_briefly() {
-    for (dumps, count) in [(Dumps::Always, 1), (Dumps::Auto, 60)] {
-        let mut source = OldSource::new();
-        source.links = link(DUMP, "/d.zip");
-        some(&mut source, count);
-        let making =
-            Answer::status(202).header("retry-after", "3600").header("content-length", "0");
-        source.server.put("/d.zip", making);
-        let mut copy = copy_of(&source);
-        copy.options.dumps = dumps;
-        let ran = run_equal(&copy, &source);
-        assert!(ran.has("http.making"), "{:?}", ran.reported);
-        let log = source.server.take_log();
-        assert_eq!(log.iter().filter(|path| path.ends_with("/d.zip")).count(), 2, "{log:?}");
-    }
 }
 
 #[test]
@@ -841,107 +547,6 @@ fn changes_since_a_dump_are_replayed_whatever_time_it_states() {
 }
 
 #[test]
-fn changes_between_dump_and_change_sets_are_found_later() {
-    let mut source = without_sitemap(&["/d.zip"]);
-    let publish = |source: &OldSource, etag| {
-        source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", etag));
-    };
-    publish(&source, "\"1\"");
-    source.wait(10);
-    for number in 0..5 {
-        source.set(&format!("/n{number}"), "new");
-    }
-    source.prune();
-    let copy = copy_at(&source, source.server.url("/c.xml"));
-    assert!(copy.try_run().has("gap"));
-    assert_ne!(copy.texts(), source.texts());
-    // The same dump shows nothing else.
-    let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.has("gap")), (0, false), "{:?}", ran.reported);
-    publish(&source, "\"2\"");
-    run_equal(&copy, &source);
-    assert!(!copy.try_run().has("gap"));
-}
-
-#[test]
-fn the_parts_of_a_dump_are_one() {
-    const PARTS: [&str; 3] = ["/d1.zip", "/d2.zip", "/d3.zip"];
-    let publish = |source: &OldSource| {
-        for (number, path) in PARTS.iter().enumerate() {
-            let body = source.part_of_dump(&modified(&source.now()), (number, PARTS.len()));
-            source.server.put(path, Answer::ok(body));
-        }
-    };
-    let mut source = without_sitemap(&["/d1.warc.gz", PARTS[0], PARTS[1], PARTS[2]]);
-    publish(&source);
-    let copy = copy_at(&source, source.server.url("/c.xml"));
-    run_equal(&copy, &source);
-    let log = source.server.take_log();
-    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
-    source.delete("/f01");
-    publish(&source);
-    let mut again = copy_at(&source, source.server.url("/c.xml"));
-    again.options.folder.clone_from(&copy.options.folder);
-    again.options.baseline = true;
-    let ran = run_equal(&again, &source);
-    assert_eq!(ran.summary().deleted, 1, "{:?}", ran.items);
-    // If one part is missing, deletions are not known.
-    source.server.put(PARTS[1], Answer::status(404));
-    let before = copy.texts();
-    assert_ne!(again.try_run().exit(), 0);
-    assert_eq!(copy.texts(), before);
-
-    // The same with a Sitemap too.
-    let mut source = OldSource::new();
-    source.links = PARTS.iter().map(|part| link(DUMP, part)).collect();
-    some(&mut source, 6);
-    publish(&source);
-    let mut copy = copy_of(&source);
-    copy.options.dumps = Dumps::Always;
-    run_equal(&copy, &source);
-    let log = source.server.take_log();
-    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
-}
-
-#[test]
-fn a_sitemap_without_a_change_set_keeps_the_known_one() {
-    let mut source = OldSource::new();
-    source.set_links = link("sitemap", "/s.xml");
-    some(&mut source, 3);
-    let sitemap = String::from_utf8(source.server.page("/s.xml")).unwrap();
-    source.server.body("/s.xml", sitemap.replace(&format!("current {CHANGE_SET}"), "next"));
-    let copy = copy_at(&source, source.server.url("/c.xml"));
-    let ran = run_equal(&copy, &source);
-    assert_eq!(ran.summary().mode, Mode::Baseline);
-    source.set("/f00", "changed");
-    let ran = run_equal(&copy, &source);
-    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
-}
-
-#[test]
-fn an_audit_without_digests_takes_what_a_change_set_brought() {
-    for server_time in [None, Some("Thu, 01 Jan 2026 00:00:07 GMT")] {
-        let mut source = OldSource::of(Shape { fixity: false, ..Shape::default() });
-        some(&mut source, 3);
-        let copy = copy_of(&source);
-        run_equal(&copy, &source);
-        source.wait(3);
-        source.set("/f01", "changed");
-        if let Some(time) = server_time {
-            let answer = Answer::ok("changed").header("last-modified", time);
-            source.server.put("/f01", answer);
-        }
-        run_equal(&copy, &source);
-        source.snapshot();
-        let report = copy.audit(false);
-        assert_eq!((report.exit_code, report.same), (0, 3), "{server_time:?}: {report:?}");
-        // Local changes are detected too.
-        std::fs::write(copy.folder().join("f01"), "altered").unwrap();
-        assert_eq!(copy.audit(false).updated, 1, "{server_time:?}");
-    }
-}
-
-#[test]
 fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
     for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
@@ -967,33 +572,6 @@ fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     let copy = copy_at(&source, source.server.url("/c.xml"));
     copy.try_run();
     assert_eq!(Ran::audit(&copy.options, false).code(), "list.none");
-}
-
-#[test]
-fn dumps_of_servers_without_head_are_read() {
-    for status in [403, 405, 501] {
-        let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
-        for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
-            source.server.body(path, source.part_of_dump(&modified(&source.now()), (part, 2)));
-        }
-        source.server.head(status);
-        let copy = copy_at(&source, source.server.url("/c.xml"));
-        run_equal(&copy, &source);
-        source.set("/f00", "changed");
-        run_equal(&copy, &source);
-        assert_eq!(copy.audit(true).exit_code, 0);
-
-        let mut source = OldSource::new();
-        source.links = link(DUMP, "/d.zip");
-        some(&mut source, 3);
-        source.server.body("/d.zip", source.dump());
-        source.server.head(status);
-        let mut copy = copy_of(&source);
-        copy.options.dumps = Dumps::Always;
-        run_equal(&copy, &source);
-        let log = source.server.take_log();
-        assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
-    }
 }
 
 #[test]
@@ -1233,35 +811,6 @@ fn a_list_of_changes_only_deletes_nothing_that_it_lacks() {
 }
 
 #[test]
-fn change_sets_lead_to_the_sitemap_of_their_site() {
-    let mut source = OldSource::new();
-    some(&mut source, 4);
-    source.set("/f00", "changed");
-    for path in ["/c.xml", "/c/0.xml"] {
-        // The Sitemap is not linked, so only the changes are available.
-        let copy = copy_at(&source, source.server.url(path));
-        let ran = copy.try_run();
-        assert!(ran.has("gap"), "{:?}", ran.codes);
-        assert_eq!(copy.texts(), source.texts(), "all changes are listed");
-    }
-    let robots = format!("Sitemap: {0}/other.xml\nSitemap: {0}/s.xml\n", source.server.base);
-    source.server.body("/robots.txt", robots);
-    for path in ["/c.xml", "/c/0.xml"] {
-        let copy = copy_at(&source, source.server.url(path));
-        let ran = run_equal(&copy, &source);
-        assert!(!ran.has("gap"), "{:?}", ran.codes);
-        assert_eq!(ran.summary().mode, Mode::Baseline);
-    }
-    // For a site below a path, only the response itself may contain the link.
-    source.server.remove("/robots.txt");
-    let changes = source.server.page("/c.xml");
-    let answer = Answer::ok(changes).header("link", "</s.xml>; rel=\"sitemap\"");
-    source.server.put("/c.xml", answer);
-    let ran = run_equal(&copy_at(&source, source.server.url("/c.xml")), &source);
-    assert!(!ran.has("gap"), "{:?}", ran.codes);
-}
-
-#[test]
 fn sites_lead_to_documents_of_both_versions() {
     let mut source = OldSource::new();
     some(&mut source, 2);
@@ -1376,46 +925,6 @@ fn one_of_several_sitemaps_is_chosen_and_never_silently() {
 }
 
 #[test]
-fn a_part_of_a_dump_by_itself_leads_to_the_others() {
-    let mut source = OldSource::new();
-    let parts = ["/d1.zip", "/d2.zip", "/d3.zip"];
-    // Another form, and the same again.
-    source.links = link(DUMP, "/d1.warc.gz");
-    source.links.extend(parts.iter().chain(&parts[..1]).map(|part| link(DUMP, part)));
-    some(&mut source, 6);
-    for (number, path) in parts.iter().enumerate() {
-        let part = source.part_of_dump(&modified(&source.now()), (number, parts.len()));
-        source.server.put(path, Answer::ok(part));
-    }
-    source.server.body("/robots.txt", format!("Sitemap: {}\n", source.url()));
-    let copy = copy_at(&source, source.server.url(parts[1]));
-    let ran = run_equal(&copy, &source);
-    assert!(ran.has("discover.found"), "{:?}", ran.reported);
-    let log = source.server.take_log();
-    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
-    // And to the changes since.
-    source.set("/f00", "changed");
-    source.delete("/f01");
-    let ran = run_equal(&copy, &source);
-    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
-}
-
-#[test]
-fn all_parts_of_a_dump_that_a_page_links_to_are_the_dump() {
-    let mut source = OldSource::new();
-    some(&mut source, 6);
-    let parts = ["/d1.zip", "/d2.zip"];
-    for (number, path) in parts.iter().enumerate() {
-        let part = source.part_of_dump(&modified(&source.now()), (number, parts.len()));
-        source.server.put(path, Answer::ok(part));
-    }
-    let links: String =
-        parts.iter().map(|part| format!("<link rel='{DUMP}' href='{part}'>")).collect();
-    source.server.body("/page", format!("<!DOCTYPE html><html><head>{links}</head></html>"));
-    run_equal(&copy_at(&source, source.server.url("/page")), &source);
-}
-
-#[test]
 fn mirrors_and_partial_content_are_used_and_verified() {
     let mut source = OldSource::new();
     let mirror = Server::start();
@@ -1521,67 +1030,30 @@ fn resources_that_expire_later_are_there_until_then() {
 }
 
 #[test]
-fn change_sets_that_moved_are_found_in_the_sitemap() {
-    let mut source = OldSource::new();
-    some(&mut source, 4);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    source.set("/f00", "changed");
-    source.server.remove("/c.xml");
-    assert_eq!(copy.try_run().code(), "http.status", "the Sitemap still names it");
-    let moved = |text: Vec<u8>| String::from_utf8(text).unwrap().replace("/c.xml", "/moved.xml");
-    for number in 0..2 {
-        source.set("/f01", &number.to_string());
-        source.snapshot();
-        source.server.body("/moved.xml", moved(source.server.page("/c.xml")));
-        source.server.body("/s.xml", moved(source.server.page("/s.xml")));
-        source.server.remove("/c.xml");
-        let ran = run_equal(&copy, &source);
-        assert_eq!(ran.has("gap"), number == 0, "{:?}", ran.reported);
-    }
-}
-
-#[test]
-fn a_change_set_leads_to_where_the_current_one_is_now() {
-    let mut source = OldSource::new();
-    some(&mut source, 4);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    source.set("/f00", "changed");
-    let moved = |source: &OldSource| {
-        let page = source.server.page("/c.xml");
-        String::from_utf8(page).unwrap().replace("/c.xml", "/moved.xml")
+fn a_first_set_with_future_times_only_is_recognised() {
+    let server = Server::start();
+    let list =
+        modified("2026-01-01T00:00:00.000001Z") + &link(&format!("current {CHANGE_SET}"), "/c.xml");
+    server.body("/s.xml", document("urlset", "", &list));
+    let entry = |path: &str, time: &str| {
+        server.body(path, path);
+        let loc = server.url(path);
+        format!("<url><loc>{loc}</loc><lastmod rs:type=\"created\">{time}</lastmod></url>\n")
     };
-    let last = moved(&source);
-    source.server.body("/moved.xml", last.clone());
-    for number in 0..3 {
-        source.server.body("/c.xml", last.clone());
-        let ran = run_equal(&copy, &source);
-        assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
-        source.set("/f01", &number.to_string());
-        source.server.body("/moved.xml", moved(&source));
-    }
-}
-
-#[test]
-fn deletions_to_come_are_not_applied_and_hide_no_changes() {
-    let mut source = OldSource::new();
-    some(&mut source, 2);
-    let copy = copy_of(&source);
-    run_equal(&copy, &source);
-    let with_deletion = |source: &OldSource| {
-        let loc = source.server.url("/f00");
-        let entry = format!("<url><loc>{loc}</loc><expires>2999-01-01T00:00:00Z</expires></url>");
-        let page = String::from_utf8(source.server.page("/c.xml")).unwrap();
-        source.server.body("/c.xml", page.replace("</urlset>", &format!("{entry}</urlset>")));
+    let publish = |time: &str, entries: &str| {
+        let set = document("urlset", "rs:type=\"changeset\"", &(modified(time) + entries));
+        server.body("/c.xml", set);
     };
-    for name in ["/f00", "/new"] {
-        source.set(name, "1");
-        with_deletion(&source);
-        let ran = run_equal(&copy, &source);
-        assert_eq!((ran.count("time.future"), ran.has("gap")), (1, false), "{:?}", ran.reported);
-        assert_eq!(copy.audit(true).exit_code, 0);
-    }
+    let future = entry("/a", &from_now(40 * 86_400_000_000).0);
+    publish("2026-01-01T00:00:00.000001Z", &future);
+    let mut copy = Copy::of(server.url("/s.xml"));
+    copy.options.base = Some(server.url("/"));
+    assert_eq!(copy.try_run().exit(), 0);
+    let time = "2026-01-02T00:00:00.000001Z";
+    publish(time, &(future + &entry("/b", time)));
+    let ran = copy.try_run();
+    assert!(ran.exit() == 0 && !ran.has("gap"), "{:?}", ran.reported);
+    assert_eq!(copy.paths(), ["a", "b"]);
 }
 
 /// Whether a run would do something.

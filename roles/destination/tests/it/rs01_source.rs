@@ -95,23 +95,27 @@ pub(crate) struct Shape {
     pub(crate) late: bool,
 }
 
+impl Shape {
+    pub(crate) const DEFAULT: Self = Self {
+        per_set: 3,
+        sitemaps: 1,
+        modified: true,
+        fixity: true,
+        prev: true,
+        typed: true,
+        unordered: false,
+        step: 1_800,
+        is_fine: true,
+        is_zoneless: false,
+        tombstones: false,
+        etags: true,
+        late: false,
+    };
+}
+
 impl Default for Shape {
     fn default() -> Self {
-        Self {
-            per_set: 3,
-            sitemaps: 1,
-            modified: true,
-            fixity: true,
-            prev: true,
-            typed: true,
-            unordered: false,
-            step: 1_800,
-            is_fine: true,
-            is_zoneless: false,
-            tombstones: false,
-            etags: true,
-            late: false,
-        }
+        Self::DEFAULT
     }
 }
 

@@ -10,25 +10,12 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
 
 /// Why a job's options cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum JobError {
+    #[error("{0}")]
     Value(String),
-    Clap(clap::Error),
-}
-
-impl From<clap::Error> for JobError {
-    fn from(error: clap::Error) -> Self {
-        Self::Clap(error)
-    }
-}
-
-impl std::fmt::Display for JobError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Value(text) => f.write_str(text),
-            Self::Clap(error) => f.write_str(&shortly(error)),
-        }
-    }
+    #[error("{}", shortly(.0))]
+    Clap(#[from] clap::Error),
 }
 
 impl Job {

@@ -3,7 +3,8 @@
 use super::activity::Activities;
 use super::log_patch::LogPatch;
 use super::pages::{Pages, descriptions};
-use super::paths::Feed;
+use super::paths::{Feed, Part};
+use crate::projection::routes::Route as _;
 use crate::publish::{PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ChangeRecord, Head, Position};
 use abreast_emm::{Profile, write_patch};
@@ -93,9 +94,7 @@ pub(super) fn document(
     if raw || feed.profile != Profile::Emm01 {
         return Ok(as_it_is(text));
     }
-    let mut id = String::new();
-    feed.history().write_activity(record.position, &mut id);
-    id.push_str("/instrument/1");
+    let id = feed.history().url_of(&Part::Patch(record.position));
     let bytes = Activities::new(feed)
         .with(record, None, None, |activity| write_patch(feed.profile, activity, &id, &text));
     Ok(Rendered { bytes, content_type: feed.profile.media_types()[0] })
@@ -120,7 +119,7 @@ pub(super) fn of_log(
             if pages.count() == Some(0) {
                 return Err(PublishError::NotFound);
             }
-            return Err(PublishError::Elsewhere(format!("{}patch/{last}", set.urls.base())));
+            return Err(PublishError::Elsewhere(LogPatch::At(last).url(&set.urls)));
         }
         LogPatch::At(position) => position,
         LogPatch::Id(id) => {

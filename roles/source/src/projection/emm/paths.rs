@@ -24,12 +24,11 @@
 //! where followers of RDF Delta expect it.
 
 use super::log_patch::LogPatch;
-use crate::projection::plain_number;
+use crate::projection::routes::{Route as _, routes};
 use crate::publish::PublishedSet;
 use abreast_core::{Head, Position};
 use abreast_emm::Profile;
 use abreast_rdf::Syntax;
-use abreast_webtypes::{decode_segment, encode_segment};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -39,16 +38,36 @@ pub(super) const RDF_PATCH: &str = ".rdfp";
 /// Positions of the log that a page has, whether they are listed on it or not.
 pub const POSITIONS_PER_PAGE: u64 = 1_000;
 
-/// Selection and order of the changes in a feed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum View {
-    History,
-    Newest,
-    Latest,
-    Patches,
-    Labels,
-    /// Type of entities, by the last part of the type's IRI.
-    Type(String),
+routes! {
+    /// Selection and order of the changes in a feed, by the path below that of an Entry Point.
+    enum View {
+        History = "",
+        Newest = "/newest",
+        Latest = "/latest",
+        Patches = "/patches",
+        Labels = "/labels",
+        /// Type of entities, by the last part of the type's IRI.
+        Type(name: String) = "/type/{}",
+    }
+}
+
+routes! {
+    /// A document of a feed, by its path below the path of the view.
+    enum Part {
+        EntryPoint = "",
+        /// The Entry Point in a static site.
+        EntryFile = "/collection.json",
+        Page(number: u64) = "/page/{}",
+        /// A page in a static site.
+        PageFile(number: u64) = "/page/{}.json",
+        /// The page with the first change at or after a time.
+        SkipTo = "/skip-to",
+        Activity(position: Position) = "/activity/{}",
+        /// The Entity Patch of a change.
+        Patch(position: Position) = "/activity/{}/instrument/1",
+        /// The plain patch of a change, with the suffix [`RDF_PATCH`].
+        PlainPatch(position: Position) = "/activity/{}/instrument/1.rdfp",
+    }
 }
 
 impl View {
@@ -64,38 +83,6 @@ impl View {
             // These views use earlier descriptions.
             Self::Patches | Self::Labels => {
                 set.urls.naming().names_entities() && set.versions.is_some()
-            }
-        }
-    }
-
-    fn parse(path: &str) -> Option<Self> {
-        Some(match path {
-            "newest" => Self::Newest,
-            "latest" => Self::Latest,
-            "patches" => Self::Patches,
-            "labels" => Self::Labels,
-            _ => {
-                let name = path.strip_prefix("type/")?;
-                let name = String::from_utf8(decode_segment(name.as_bytes())).ok()?;
-                if name.is_empty() || path.matches('/').count() > 1 {
-                    return None;
-                }
-                Self::Type(name)
-            }
-        })
-    }
-
-    /// Appends the path of the view, below the path of the profile's Entry Point.
-    fn write(&self, url: &mut String) {
-        match self {
-            Self::History => {}
-            Self::Newest => url.push_str("/newest"),
-            Self::Latest => url.push_str("/latest"),
-            Self::Patches => url.push_str("/patches"),
-            Self::Labels => url.push_str("/labels"),
-            Self::Type(name) => {
-                url.push_str("/type/");
-                encode_segment(name.as_bytes(), url);
             }
         }
     }
@@ -136,45 +123,37 @@ impl Feed<'_> {
 
     /// URL of the Entry Point.
     pub(super) fn url(&self) -> String {
-        let mut url = String::new();
-        self.write_begin(&mut url);
-        url.push_str(self.file_names().0);
-        url
+        self.url_of(&if self.is_file() { Part::EntryFile } else { Part::EntryPoint })
     }
 
     /// URL of a page of the feed.
     pub(super) fn page(&self, number: u64) -> String {
-        let mut url = String::new();
-        self.write_page(number, &mut url);
-        url
+        let part = if self.is_file() { Part::PageFile } else { Part::Page };
+        self.url_of(&part(number))
     }
 
     /// Appends the URL of a change's activity in this feed.
     pub(super) fn write_activity(&self, position: Position, url: &mut String) {
         if self.is_file() {
-            self.write_page(self.page_of(position), url);
+            self.write(&Part::PageFile(self.page_of(position)), url);
             let _ = write!(url, "#{position}");
         } else {
-            self.write_begin(url);
-            let _ = write!(url, "/activity/{position}");
+            self.write(&Part::Activity(position), url);
         }
     }
 
-    fn write_page(&self, number: u64, url: &mut String) {
-        self.write_begin(url);
-        let _ = write!(url, "/page/{number}{}", self.file_names().1);
+    /// URL of a document of the feed.
+    pub(super) fn url_of(&self, part: &Part) -> String {
+        let mut url = String::new();
+        self.write(part, &mut url);
+        url
     }
 
-    /// Appends the common prefix of the feed's URLs.
-    fn write_begin(&self, url: &mut String) {
+    fn write(&self, part: &Part, url: &mut String) {
         url.push_str(self.set.urls.base());
         url.push_str(root(self.profile));
-        self.view.write(url);
-    }
-
-    /// Suffixes of the URLs of the Entry Point and of the pages.
-    fn file_names(&self) -> (&'static str, &'static str) {
-        if self.is_file() { (COLLECTION, FILE) } else { ("", "") }
+        self.view.write_path(url);
+        part.write_path(url);
     }
 
     /// Default media type of the feed's documents. Web servers derive the media type of a file from
@@ -206,10 +185,6 @@ impl Feed<'_> {
     }
 }
 
-/// Name of the file of an Entry Point.
-const COLLECTION: &str = "/collection.json";
-/// Suffix of the names of files of pages.
-const FILE: &str = ".json";
 const JSON: &str = "application/json";
 
 /// Syntaxes in which every description is available.
@@ -253,74 +228,35 @@ impl<'p> FeedPath<'p> {
         find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
     ) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
-        if let Some(patch) = log_patch(rest) {
+        if let Some(patch) = LogPatch::parse_path(rest) {
             let (set, profile) = (find(slug)?, Profile::Emm01);
             let feed = Feed { set, profile, view: View::Patches, per_page };
             return feed.view.is_offered(set, profile).then_some(Self::Log(feed, patch));
         }
-        let (profile, rest) = Profile::ALL.into_iter().find_map(|profile| {
-            let rest = rest.strip_prefix(root(profile))?;
-            (rest.is_empty() || rest.starts_with('/')).then_some((profile, rest))
+        let (profile, rest) = Profile::ALL
+            .into_iter()
+            .find_map(|profile| Some((profile, rest.strip_prefix(root(profile))?)))?;
+        let mut ends = rest.match_indices('/').map(|(at, _)| at).chain([rest.len()]);
+        let (view, part) = ends.find_map(|end| {
+            let (view, part) = rest.split_at(end);
+            Some((View::parse_path(view)?, Part::parse_path(part)?))
         })?;
-        let set = find(slug)?;
-        let history = Feed { set, profile, view: View::History, per_page };
-        if history.is_file() {
-            if rest == COLLECTION {
-                return Some(Self::EntryPoint(history));
-            }
-            let number = rest.strip_prefix("/page/")?.strip_suffix(FILE)?;
-            return plain_number(number).map(|number| Self::Page(history, number));
-        }
-        let feed = |view| Some(Feed { view, ..history.clone() });
-        let Some(rest) = rest.strip_prefix('/') else {
-            return feed(View::History).map(Self::EntryPoint);
-        };
-        if let Some((view, number)) = rest.rsplit_once("/activity/")
-            && let Some(view @ View::Type(_)) = View::parse(view)
-        {
-            let (feed, position) = (feed(view)?, Position(plain_number(number)?));
-            return feed
-                .view
-                .is_offered(feed.set, profile)
-                .then_some(Self::Activity(feed, position));
-        }
-        if let Some(activity) = rest.strip_prefix("activity/") {
-            let (number, raw) = match activity.split_once('/') {
-                None => (activity, None),
-                Some((number, "instrument/1")) => (number, Some(false)),
-                Some((number, name)) if name.strip_suffix(RDF_PATCH) == Some("instrument/1") => {
-                    (number, Some(true))
-                }
-                Some(_) => return None,
-            };
-            let position = Position(plain_number(number)?);
-            let feed = feed(View::History)?;
-            return match raw {
-                None => Some(Self::Activity(feed, position)),
-                Some(raw) => View::Patches
-                    .is_offered(feed.set, profile)
-                    .then_some(Self::Patch(feed, position, raw)),
-            };
-        }
-        let (view, part) = match rest.rsplit_once('/') {
-            _ if rest == "skip-to" => ("", Part::SkipTo),
-            Some((view, "skip-to")) => (view, Part::SkipTo),
-            Some(("page", number)) => ("", Part::Page(plain_number(number)?)),
-            Some((before, number)) if before.ends_with("/page") => {
-                (before.strip_suffix("/page")?, Part::Page(plain_number(number)?))
-            }
-            _ => (rest, Part::EntryPoint),
-        };
-        let is_whole = matches!(part, Part::EntryPoint);
-        let view = if view.is_empty() && !is_whole { View::History } else { View::parse(view)? };
-        let feed = feed(view)?;
-        if !feed.view.is_offered(feed.set, profile) {
-            return None;
-        }
+        let feed = Feed { set: find(slug)?, profile, view, per_page };
+        let (is_file, is_history) = (feed.is_file(), feed.view == View::History);
+        let has_patches = is_history && View::Patches.is_offered(feed.set, profile);
         Some(match part {
+            Part::EntryFile if is_file && is_history => Self::EntryPoint(feed),
+            Part::PageFile(number) if is_file && is_history => Self::Page(feed, number),
+            _ if is_file || !feed.view.is_offered(feed.set, profile) => return None,
             Part::EntryPoint => Self::EntryPoint(feed),
             Part::Page(number) => Self::Page(feed, number),
             Part::SkipTo => Self::SkipTo(feed),
+            Part::Activity(position) if is_history || matches!(feed.view, View::Type(_)) => {
+                Self::Activity(feed, position)
+            }
+            Part::Patch(position) if has_patches => Self::Patch(feed, position, false),
+            Part::PlainPatch(position) if has_patches => Self::Patch(feed, position, true),
+            _ => return None,
         })
     }
 
@@ -337,23 +273,48 @@ impl<'p> FeedPath<'p> {
     }
 }
 
-/// Parses the path of a patch in the log, below the path of the set.
-fn log_patch(path: &str) -> Option<LogPatch> {
-    match path {
-        "init" => Some(LogPatch::Init),
-        "current" => Some(LogPatch::Current),
-        _ => {
-            let name = path.strip_prefix("patch/")?;
-            match plain_number(name) {
-                Some(position) => Some(LogPatch::At(Position(position))),
-                None => rdf_patch::parse_uuid(name).map(LogPatch::Id),
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::projection::routes::tests::assert_read_back;
+    use crate::publish::SourceUrls;
+    use abreast_core::SetId;
+
+    #[test]
+    fn every_route_reads_back() {
+        assert_read_back::<View>();
+        assert_read_back::<Part>();
+        assert_read_back::<LogPatch>();
+    }
+
+    #[test]
+    fn every_document_of_a_feed_has_one_path() {
+        let urls = SourceUrls::new("https://example.org/").set("b").of_entities("http://id/");
+        let set = Arc::new(PublishedSet::new(SetId(1), "b", urls));
+        let of = |path: &str| FeedPath::parse(path, 10, |slug| (slug == "b").then_some(&set));
+        for (path, is_of_type) in [("b/emm/1.0", false), ("b/emm/1.0/type/page", true)] {
+            assert!(matches!(of(path), Some(FeedPath::EntryPoint(_))));
+            let page = of(&format!("{path}/page/3"));
+            assert!(matches!(page, Some(FeedPath::Page(feed, 3))
+                if matches!(feed.view, View::Type(_)) == is_of_type));
+            assert!(matches!(of(&format!("{path}/skip-to")), Some(FeedPath::SkipTo(_))));
+            let activity = of(&format!("{path}/activity/7"));
+            assert!(matches!(activity, Some(FeedPath::Activity(_, Position(7)))));
+        }
+        for path in [
+            "b/emm/1.0/",
+            "b/emm/1.01",
+            "b/emm/1.0/collection.json",
+            "b/emm/1.0/page/03",
+            "b/emm/1.0//page/3",
+            "b/emm/1.0/type/",
+            "b/emm/1.0/type/a/b",
+            "b/emm/1.0/newest/activity/7",
+            "b/emm/1.0/type/a/activity/7/instrument/1",
+            "b/iiif/newest",
+            "c/emm/1.0",
+        ] {
+            assert!(of(path).is_none(), "{path}");
         }
     }
-}
-
-enum Part {
-    EntryPoint,
-    Page(u64),
-    SkipTo,
 }

@@ -16,7 +16,7 @@ use crate::publish::{
 };
 pub use about::{CONTENT_SECURITY_POLICY, HTML};
 pub(crate) use about::{escaped, page};
-use paths::PagePath;
+use paths::{PagePath, SetPage, SourcePage};
 use std::sync::Arc;
 
 /// Projection of pages for people and of plain Sitemaps.
@@ -40,17 +40,19 @@ impl Projection for Pages {
         };
         for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
-                add(PagePath::SitemapShard(&set.urls, shard.id), SiteStage::List);
+                let sitemap = SetPage::Sitemap(shard.id);
+                add(PagePath::OfSet(&set.urls, sitemap), SiteStage::List);
             }
         }
-        add(PagePath::SitemapIndex, SiteStage::EntryPoint);
+        add(PagePath::OfSource(SourcePage::Sitemaps), SiteStage::EntryPoint);
         for set in publisher.sets() {
-            add(PagePath::SetPage(&set.urls), SiteStage::Discovery);
+            add(PagePath::OfSet(&set.urls, SetPage::About), SiteStage::Discovery);
         }
-        add(PagePath::SourcePage, SiteStage::Discovery);
-        add(PagePath::Robots, SiteStage::Discovery);
-        add(PagePath::HostMeta, SiteStage::Discovery);
-        add(PagePath::HostMetaJson, SiteStage::Discovery);
+        let last =
+            [SourcePage::About, SourcePage::Robots, SourcePage::HostMeta, SourcePage::HostMetaJson];
+        for page in last {
+            add(PagePath::OfSource(page), SiteStage::Discovery);
+        }
         Ok(documents)
     }
 
@@ -68,24 +70,25 @@ struct Resolved<'p> {
 impl ResolvedDocument for Resolved<'_> {
     fn follows(&self) -> Option<&PublishedSet> {
         match &self.path {
-            PagePath::SitemapShard(set, _) => Some(set),
+            PagePath::OfSet(set, SetPage::Sitemap(_)) => Some(set),
             _ => None,
         }
     }
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         match self.path {
-            PagePath::SourcePage | PagePath::SitemapIndex => self.publisher.sets().to_vec(),
-            PagePath::SetPage(set) | PagePath::SitemapShard(set, _) => vec![Arc::clone(set)],
-            PagePath::Robots | PagePath::HostMeta | PagePath::HostMetaJson => Vec::new(),
+            PagePath::OfSource(SourcePage::About | SourcePage::Sitemaps) => {
+                self.publisher.sets().to_vec()
+            }
+            PagePath::OfSource(_) => Vec::new(),
+            PagePath::OfSet(set, _) => vec![Arc::clone(set)],
         }
     }
 
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = self.publisher.sets();
         let of = match &self.path {
-            PagePath::Robots | PagePath::HostMeta | PagePath::HostMetaJson => [0, 0],
-            PagePath::SourcePage => {
+            PagePath::OfSource(SourcePage::About) => {
                 let mut sum = [0, 0];
                 for set in sets {
                     let head = heads.of(set)?;
@@ -94,7 +97,7 @@ impl ResolvedDocument for Resolved<'_> {
                 }
                 sum
             }
-            PagePath::SetPage(set) => {
+            PagePath::OfSet(set, SetPage::About) => {
                 let head = heads.of(set)?;
                 let has_dumps = set.has_dumps();
                 let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
@@ -104,7 +107,7 @@ impl ResolvedDocument for Resolved<'_> {
                     u64::from(head.importing) | resources << 1 | changes << 2 | one_dump << 3;
                 [parts ^ snapshot << 4, head.position.0]
             }
-            PagePath::SitemapIndex => {
+            PagePath::OfSource(SourcePage::Sitemaps) => {
                 let mut sum = [0, 0];
                 for set in sets {
                     let head = heads.of(set)?;
@@ -115,7 +118,8 @@ impl ResolvedDocument for Resolved<'_> {
                 }
                 sum
             }
-            PagePath::SitemapShard(set, id) => {
+            PagePath::OfSource(_) => [0, 0],
+            PagePath::OfSet(set, SetPage::Sitemap(id)) => {
                 let head = heads.of(set)?;
                 if head.importing {
                     return Err(PublishError::Importing);
@@ -131,13 +135,15 @@ impl ResolvedDocument for Resolved<'_> {
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
         let (publisher, log) = (self.publisher, &**self.publisher.log());
         match &self.path {
-            PagePath::SourcePage => about::source_page(publisher),
-            PagePath::SetPage(set) => about::set_page(publisher, set),
-            PagePath::Robots => Ok(sitemap::robots(publisher)),
-            PagePath::HostMeta => Ok(host_meta::xrd(publisher)),
-            PagePath::HostMetaJson => Ok(host_meta::json(publisher)),
-            PagePath::SitemapIndex => sitemap::index(log, publisher.sets(), output),
-            PagePath::SitemapShard(set, id) => sitemap::shard(log, set, *id, output),
+            PagePath::OfSource(page) => match page {
+                SourcePage::About => about::source_page(publisher),
+                SourcePage::Robots => Ok(sitemap::robots(publisher)),
+                SourcePage::HostMeta => Ok(host_meta::xrd(publisher)),
+                SourcePage::HostMetaJson => Ok(host_meta::json(publisher)),
+                SourcePage::Sitemaps => sitemap::index(log, publisher.sets(), output),
+            },
+            PagePath::OfSet(set, SetPage::About) => about::set_page(publisher, set),
+            PagePath::OfSet(set, SetPage::Sitemap(id)) => sitemap::shard(log, set, *id, output),
         }
     }
 }

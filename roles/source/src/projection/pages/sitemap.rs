@@ -1,5 +1,7 @@
 //! Plain Sitemaps for crawlers, which reject unknown elements, and robots.txt with their URLs.
 
+use super::paths::SetPage;
+use crate::projection::routes::Route as _;
 use crate::publish::publisher::{MAX_IN_MEMORY, Publisher};
 use crate::publish::{Output, PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
@@ -43,7 +45,7 @@ pub(super) fn index(
         for shard in log.shards(set.id)? {
             let lastmod = W3cDatetime { instant: shard.time, precision: Precision::Fraction };
             let entry = Entry {
-                loc: set.urls.sitemap_shard(shard.id),
+                loc: SetPage::Sitemap(shard.id).url(&set.urls),
                 lastmod: Some(lastmod),
                 ..Entry::default()
             };

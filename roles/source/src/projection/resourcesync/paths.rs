@@ -2,7 +2,7 @@
 
 use super::ArchiveKind;
 use crate::projection::plain_number as number;
-use crate::projection::routes::{PathValue, routes};
+use crate::projection::routes::{PathValue, Route as _, routes};
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
 
@@ -19,6 +19,7 @@ pub(super) enum DocumentPath<S> {
 
 routes! {
     /// One document of a set, with one path below the path of the set.
+    #[derive(Copy)]
     enum SetDocument {
         /// Links to the documents of the set.
         CapabilityList = "capabilitylist.xml",
@@ -69,8 +70,8 @@ impl PathValue for ArchiveKind {
         Self::ALL.into_iter().find(|kind| kind.name() == text)
     }
 
-    fn text(&self) -> String {
-        self.name().to_owned()
+    fn write(&self, path: &mut String) {
+        path.push_str(self.name());
     }
 }
 
@@ -83,9 +84,7 @@ impl<S> DocumentPath<S> {
         if let Some(part) = path.strip_prefix("sourcedescription/") {
             return part.strip_suffix(".xml").and_then(number).map(Self::SourceDescriptionPart);
         }
-        let (slug, rest) = path.split_once('/')?;
-        let document = SetDocument::parse_in_set(rest)?;
-        Some(Self::OfSet(find(slug)?, document))
+        SetDocument::parse_in_set(path, find).map(|(set, document)| Self::OfSet(set, document))
     }
 }
 
@@ -96,6 +95,11 @@ mod tests {
 
     fn of(path: &str) -> Option<DocumentPath<usize>> {
         DocumentPath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+    }
+
+    #[test]
+    fn every_route_reads_back() {
+        crate::projection::routes::tests::assert_read_back::<SetDocument>();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::PublishedSet;
 use super::paths::SetDocument;
 use super::settings::ResourceSync;
+use crate::projection::routes::Route as _;
 use crate::publish::publisher::Publisher;
 use crate::publish::{PublishError, SiteDocument, SiteStage};
 

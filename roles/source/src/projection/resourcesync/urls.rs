@@ -3,6 +3,7 @@
 use super::archive::Part;
 use super::paths::SetDocument;
 use super::{ArchiveKind, Channel};
+use crate::projection::routes::Route as _;
 use crate::publish::{SetUrls, SourceUrls};
 use abreast_core::ShardId;
 use abreast_webtypes::Timestamp;

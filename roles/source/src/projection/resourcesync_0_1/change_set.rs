@@ -10,6 +10,7 @@ use super::paths::{ChangeSetNumber, SetDocument};
 use super::values::{XML, exactly};
 use super::{Output, PublishError, PublishedSet, Rendered};
 use crate::projection::resourcesync::dumps::time_of;
+use crate::projection::routes::Route as _;
 use crate::publish::document::Whole;
 use abreast_core::{ChangeLog, Page, Position};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, Meta, Root, write_end, write_head};

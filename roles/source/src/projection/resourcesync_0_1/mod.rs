@@ -26,6 +26,7 @@ pub use options::{Options, PushLink};
 
 use super::site_link;
 use crate::projection::resourcesync_0_1::values::{Limits, XML};
+use crate::projection::routes::Route as _;
 use crate::publish::files::{FileError, PublishedFile};
 use crate::publish::publisher::{Projection, Publisher};
 use crate::publish::{
@@ -117,7 +118,7 @@ impl Projection for ResourceSync01 {
         publisher: &'p Publisher,
         path: &str,
     ) -> Option<Box<dyn ResolvedDocument + 'p>> {
-        let (set, document) = SetDocument::parse(path, |slug| publisher.find_set(slug))?;
+        let (set, document) = SetDocument::parse_in_set(path, |slug| publisher.find_set(slug))?;
         Some(Box::new(Resolved { projection: self, publisher, set, document }))
     }
 

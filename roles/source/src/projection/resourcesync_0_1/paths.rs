@@ -3,6 +3,7 @@
 use crate::projection::routes::{PathValue, routes};
 use crate::publish::SetUrls;
 use abreast_core::ShardId;
+use std::fmt::Write as _;
 
 /// Path of the topic, below the path of a set.
 pub(super) const TOPIC: &str = "v0.1/notify/changeset";
@@ -46,6 +47,7 @@ pub(super) struct ChangeSetNumber {
 
 routes! {
     /// A document of a set, by its path.
+    #[derive(Copy)]
     enum SetDocument {
         /// The Sitemap, or the index of several.
         Sitemap = "v0.1/sitemap.xml",
@@ -53,16 +55,6 @@ routes! {
         Shard(part: (ShardId, Part)) = "v0.1/sitemaps/{}.xml",
         CurrentChangeSet = "v0.1/changeset.xml",
         ClosedChangeSet(number: ChangeSetNumber) = "v0.1/changesets/{}.xml",
-    }
-}
-
-impl SetDocument {
-    /// Parses a path below the public base into set and document; `find` returns the set with a
-    /// name.
-    pub(super) fn parse<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<(S, Self)> {
-        let (slug, rest) = path.split_once('/')?;
-        let document = Self::parse_in_set(rest)?;
-        Some((find(slug)?, document))
     }
 }
 
@@ -90,10 +82,11 @@ impl PathValue for (ShardId, Part) {
         Some((ShardId::parse(id)?, Some(part).filter(|_| valid)?))
     }
 
-    fn text(&self) -> String {
-        match self {
-            (id, Part { of: 1, .. }) => id.text(),
-            (id, Part { of, number }) => format!("{}-{of}-{number}", id.text()),
+    fn write(&self, path: &mut String) {
+        let (id, Part { of, number }) = self;
+        id.write(path);
+        if *of > 1 {
+            let _ = write!(path, "-{of}-{number}");
         }
     }
 }
@@ -108,19 +101,27 @@ impl PathValue for ChangeSetNumber {
         Some(Self { page: u64::parse(page)?, part })
     }
 
-    fn text(&self) -> String {
-        let Self { page, part } = self;
-        if *part == 1 { page.text() } else { format!("{page}-{part}") }
+    fn write(&self, path: &mut String) {
+        self.page.write(path);
+        if self.part > 1 {
+            let _ = write!(path, "-{}", self.part);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::projection::routes::Route as _;
     use crate::publish::SourceUrls;
 
     fn of(path: &str) -> Option<(usize, SetDocument)> {
-        SetDocument::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+        SetDocument::parse_in_set(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+    }
+
+    #[test]
+    fn every_route_reads_back() {
+        crate::projection::routes::tests::assert_read_back::<SetDocument>();
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::links::Category;
 use super::paths::{MAX_PARTS, Part, SetDocument};
 use super::values::{Limits, XML, exactly};
 use super::{Output, PublishError, PublishedSet, Rendered};
+use crate::projection::routes::Route as _;
 use crate::publish::publisher::MAX_IN_MEMORY;
 use abreast_core::{ChangeLog, Head as LogHead, Position, SetId, Shard, ShardId};
 use abreast_resourcesync::v0_1::{

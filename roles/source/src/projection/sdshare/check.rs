@@ -4,6 +4,7 @@
 use super::snapshot_name::SnapshotName;
 use super::snapshots::{self};
 use crate::made::folders;
+use crate::projection::routes::PathValue as _;
 use abreast_core::{Finding, Severity};
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -3,10 +3,11 @@
 
 use super::form::Form;
 use super::head::{ATOM, author, title};
-use super::paths::{FeedPath, chunks, collection, fragments, overview, snapshot, snapshots};
+use super::paths::{FeedPath, SetFeed, SnapshotFile, overview, snapshot};
 use super::snapshot_name::SnapshotName;
 use super::snapshots::{Found, Snapshot};
 use crate::projection::resourcesync::dumps::Dump;
+use crate::projection::routes::Route as _;
 use crate::publish::publisher::Publisher;
 use crate::publish::{
     HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
@@ -29,10 +30,7 @@ impl ResolvedDocument for SmallFeed<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = match &self.path {
             FeedPath::Overview => self.publisher.sets(),
-            FeedPath::Collection(set)
-            | FeedPath::Snapshots(set)
-            | FeedPath::Chunks(set, _)
-            | FeedPath::Fragments(set) => std::slice::from_ref(*set),
+            FeedPath::OfSet(set, _) => std::slice::from_ref(*set),
         };
         let mut of = [0, 0];
         for set in sets {
@@ -41,7 +39,7 @@ impl ResolvedDocument for SmallFeed<'_> {
             of[1] += head.position.0;
         }
         match &self.path {
-            FeedPath::Snapshots(set) | FeedPath::Collection(set) => {
+            FeedPath::OfSet(set, SetFeed::Snapshots | SetFeed::Collection) => {
                 if let Some(snapshots) = set.snapshots() {
                     snapshots.ask(&heads.of(set)?);
                 }
@@ -49,11 +47,11 @@ impl ResolvedDocument for SmallFeed<'_> {
                     .iter()
                     .fold(0, |sum: u64, listed| (sum ^ listed.version()).rotate_left(21));
             }
-            FeedPath::Chunks(set, name) => {
+            FeedPath::OfSet(set, SetFeed::Chunks(name)) => {
                 complete(set, *name)?;
                 return Ok(Version::closed([name.time().as_micros() as u64, 0]));
             }
-            FeedPath::Overview | FeedPath::Fragments(_) => {}
+            FeedPath::Overview | FeedPath::OfSet(_, SetFeed::Fragments) => {}
         }
         Ok(Version::changing(of))
     }
@@ -61,12 +59,7 @@ impl ResolvedDocument for SmallFeed<'_> {
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         match self.path {
             FeedPath::Overview => Vec::new(),
-            FeedPath::Collection(set)
-            | FeedPath::Snapshots(set)
-            | FeedPath::Chunks(set, _)
-            | FeedPath::Fragments(set) => {
-                vec![Arc::clone(set)]
-            }
+            FeedPath::OfSet(set, _) => vec![Arc::clone(set)],
         }
     }
 
@@ -81,10 +74,12 @@ impl ResolvedDocument for SmallFeed<'_> {
                 }
                 Ok(overview_feed(publisher, &heads))
             }
-            FeedPath::Collection(set) => Ok(collection_feed(publisher, set, &head(set)?)),
-            FeedPath::Snapshots(set) => Ok(snapshots_feed(set, &head(set)?)),
-            FeedPath::Chunks(set, name) => Ok(chunks_feed(set, &*complete(set, name)?)),
-            FeedPath::Fragments(_) => Err(PublishError::NotFound),
+            FeedPath::OfSet(set, feed) => match feed {
+                SetFeed::Collection => Ok(collection_feed(publisher, set, &head(set)?)),
+                SetFeed::Snapshots => Ok(snapshots_feed(set, &head(set)?)),
+                SetFeed::Chunks(name) => Ok(chunks_feed(set, &*complete(set, name)?)),
+                SetFeed::Fragments => Err(PublishError::NotFound),
+            },
         }
     }
 }
@@ -100,7 +95,7 @@ fn overview_feed(publisher: &Publisher, heads: &[Head]) -> Rendered {
         ..Feed::default()
     };
     let entries = publisher.sets().iter().zip(heads).map(|(set, head)| {
-        let url = collection(set);
+        let url = SetFeed::Collection.url(&set.urls);
         let entry = Entry {
             id: url.clone(),
             title: title(set).to_owned(),
@@ -114,7 +109,7 @@ fn overview_feed(publisher: &Publisher, heads: &[Head]) -> Rendered {
 }
 
 fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Rendered {
-    let url = collection(set);
+    let url = SetFeed::Collection.url(&set.urls);
     let feed = Feed {
         id: url.clone(),
         title: title(set).to_owned(),
@@ -136,8 +131,8 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
     written(
         &feed,
         [
-            entry("Changes", fragments(set), Relation::FragmentsFeed, head.time),
-            entry("Snapshots", snapshots(set), Relation::SnapshotsFeed, newest),
+            entry("Changes", SetFeed::Fragments.url(&set.urls), Relation::FragmentsFeed, head.time),
+            entry("Snapshots", SetFeed::Snapshots.url(&set.urls), Relation::SnapshotsFeed, newest),
         ],
     )
 }
@@ -149,7 +144,7 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
 /// files are Resource Dumps with one package. The time of a snapshot is the time of the last
 /// included change.
 fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
-    let url = snapshots(set);
+    let url = SetFeed::Snapshots.url(&set.urls);
     let feed = Feed {
         id: url.clone(),
         title: format!("Snapshots of {}", title(set)),
@@ -157,7 +152,7 @@ fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
         author: Some(author(set)),
         links: vec![
             Link::to_feed(Relation::SelfLink, url),
-            Link::to_feed(Relation::Other("up".to_owned()), collection(set)),
+            Link::to_feed(Relation::Other("up".to_owned()), SetFeed::Collection.url(&set.urls)),
         ],
         ..Feed::default()
     };
@@ -174,9 +169,15 @@ fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
                         || snapshot.as_ref().is_some_and(|found| found.has_rdf_xml)
                 };
                 let forms = Form::ALL.into_iter().filter(has);
-                let mut links: Vec<_> =
-                    forms.map(|form| file(Relation::Snapshot, &url, form)).collect();
-                links.push(Link::to_feed(Relation::ChunkedSnapshot, chunks(set, *name)));
+                let mut links: Vec<_> = forms
+                    .map(|form| {
+                        file(Relation::Snapshot, set, SnapshotFile::Whole(*name, form), form)
+                    })
+                    .collect();
+                links.push(Link::to_feed(
+                    Relation::ChunkedSnapshot,
+                    SetFeed::Chunks(*name).url(&set.urls),
+                ));
                 (url, links)
             }
         };
@@ -188,7 +189,7 @@ fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
 
 /// Feed of the chunks of a snapshot [sdshare §Chunked Snapshot Feed].
 fn chunks_feed(set: &PublishedSet, snapshot: &Snapshot) -> Rendered {
-    let (url, time) = (chunks(set, snapshot.name), snapshot.name.time());
+    let (url, time) = (SetFeed::Chunks(snapshot.name).url(&set.urls), snapshot.name.time());
     let feed = Feed {
         id: url.clone(),
         title: format!("Chunks of {} at {time}", title(set)),
@@ -196,22 +197,25 @@ fn chunks_feed(set: &PublishedSet, snapshot: &Snapshot) -> Rendered {
         author: Some(author(set)),
         links: vec![
             Link::to_feed(Relation::SelfLink, url),
-            Link::to_feed(Relation::Other("up".to_owned()), snapshots(set)),
+            Link::to_feed(Relation::Other("up".to_owned()), SetFeed::Snapshots.url(&set.urls)),
         ],
         ..Feed::default()
     };
     let count = snapshot.chunks.len();
     let entries = (1..=count).map(|number| {
         let id = format!("{}/{number}", self::snapshot(set, snapshot.name));
-        let links = Form::OF_LINES.map(|form| file(Relation::SnapshotComponent, &id, form));
+        let links = Form::OF_LINES.map(|form| {
+            let chunk = SnapshotFile::Chunk(snapshot.name, number as u64, form);
+            file(Relation::SnapshotComponent, set, chunk, form)
+        });
         let title = format!("Chunk {number} of {count}");
         Entry { id, title, updated: Some(time), links: links.into(), ..Entry::default() }
     });
     written(&feed, entries)
 }
 
-fn file(relation: Relation, stem: &str, form: Form) -> Link {
-    Link::new(relation, format!("{stem}.{}", form.name())).with_type(form.media_type())
+fn file(relation: Relation, set: &PublishedSet, file: SnapshotFile, form: Form) -> Link {
+    Link::new(relation, file.url(&set.urls)).with_type(form.media_type())
 }
 
 /// An entry of a snapshots feed.
@@ -267,8 +271,8 @@ pub(in crate::projection) fn newest_snapshot(
         Form::PlainText => false,
         Form::NTriples | Form::Turtle => true,
     });
-    let url = snapshot(set, name);
-    let files = forms.map(|form| (format!("{url}.{}", form.name()), form.media_type()));
+    let url = |form| SnapshotFile::Whole(name, form).url(&set.urls);
+    let files = forms.map(|form| (url(form), form.media_type()));
     Some((name.time(), files.collect()))
 }
 

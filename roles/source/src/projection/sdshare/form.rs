@@ -1,5 +1,6 @@
 //! Forms of linked representations.
 
+use crate::projection::routes::PathValue;
 use abreast_rdf::{Syntax, WriteError, WriteOptions};
 
 /// A form in which descriptions are available.
@@ -44,11 +45,6 @@ impl Form {
         }
     }
 
-    /// Form with this name in URLs.
-    pub(super) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.name() == name)
-    }
-
     /// Writes a description, given as canonical N-Triples, in this form.
     pub(crate) fn write(self, lines: Vec<u8>) -> Result<Vec<u8>, WriteError> {
         match self {
@@ -60,5 +56,15 @@ impl Form {
                 Ok(out)
             }
         }
+    }
+}
+
+impl PathValue for Form {
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == text)
+    }
+
+    fn write(&self, path: &mut String) {
+        path.push_str(self.name());
     }
 }

@@ -10,8 +10,9 @@
 
 use super::head::{ATOM, author, title};
 use super::link::{add_links, resource_iri};
-use super::paths::{Cursor, FragmentsQuery, collection, fragments};
+use super::paths::{Cursor, FragmentsQuery, SetFeed};
 use crate::Naming;
+use crate::projection::routes::Route as _;
 use crate::publish::publisher::Publisher;
 use crate::publish::{
     HeadReader, LogState, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
@@ -190,7 +191,7 @@ pub(super) fn notification(
             }
         })?;
     }
-    let links = vec![Link::to_feed(Relation::SelfLink, fragments(set))];
+    let links = vec![Link::to_feed(Relation::SelfLink, SetFeed::Fragments.url(&set.urls))];
     let links = links.into_iter().chain(hubs(set)).collect();
     Ok(finish(set, updated, links, writer.bytes).bytes)
 }
@@ -208,9 +209,9 @@ fn finish(
     mut links: Vec<Link>,
     mut entries: Vec<u8>,
 ) -> Rendered {
-    links.push(Link::to_feed(Relation::Other("up".to_owned()), collection(set)));
+    links.push(Link::to_feed(Relation::Other("up".to_owned()), SetFeed::Collection.url(&set.urls)));
     let feed = Feed {
-        id: fragments(set),
+        id: SetFeed::Fragments.url(&set.urls),
         title: format!("Changes of {}", title(set)),
         subtitle: None,
         updated: Some(updated),
@@ -240,7 +241,7 @@ struct EntryWriter<'s> {
 impl<'s> EntryWriter<'s> {
     fn new(set: &'s PublishedSet, head: &Head) -> Self {
         // A recreated log uses the same positions again, so ids contain the time of its beginning.
-        let id = format!("{}#{}-", fragments(set), head.created.as_micros());
+        let id = format!("{}#{}-", SetFeed::Fragments.url(&set.urls), head.created.as_micros());
         let naming = set.urls.naming();
         let (entry, newest) = (Entry::default(), head.created);
         Self { set, naming, id, entry, entries: 0, newest, bytes: Vec::new() }

@@ -21,6 +21,7 @@ mod paths;
 mod snapshot_name;
 mod snapshots;
 
+use super::routes::Route as _;
 use super::site_link;
 use crate::projection::sdshare::head::ATOM;
 use crate::publish::files::{FileError, PublishedFile};
@@ -35,7 +36,7 @@ use feeds::SmallFeed;
 pub(super) use feeds::newest_snapshot;
 pub use fragments::ENTRIES_PER_PAGE;
 use fragments::FragmentsPage;
-use paths::{FeedPath, FragmentPath, FragmentsQuery, SnapshotPath};
+use paths::{FeedPath, FragmentPath, FragmentsQuery, SetFeed, SnapshotFile};
 pub use snapshots::{SetSnapshots, SnapshotOptions};
 use std::sync::Arc;
 
@@ -75,7 +76,9 @@ impl Projection for SdShare {
         path: &str,
     ) -> Option<Box<dyn ResolvedDocument + 'p>> {
         match FeedPath::parse(path, |slug| publisher.find_set(slug))? {
-            FeedPath::Fragments(set) => Some(self.page(publisher, set, FragmentsQuery::default())),
+            FeedPath::OfSet(set, SetFeed::Fragments) => {
+                Some(self.page(publisher, set, FragmentsQuery::default()))
+            }
             path => Some(Box::new(SmallFeed { publisher, path })),
         }
     }
@@ -87,14 +90,14 @@ impl Projection for SdShare {
         query: &str,
     ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
         let path = FeedPath::parse(path, |slug| publisher.find_set(slug))?;
-        let FeedPath::Fragments(set) = path else { return None };
+        let FeedPath::OfSet(set, SetFeed::Fragments) = path else { return None };
         let query = FragmentsQuery::parse(query)?;
         Some(query.map(|query| self.page(publisher, set, query)).map_err(PublishError::BadQuery))
     }
 
     fn is_file(&self, publisher: &Publisher, path: &str) -> bool {
         FragmentPath::parse(path, |slug| publisher.find_set(slug)).is_some()
-            || SnapshotPath::parse(path, |slug| publisher.find_set(slug)).is_some()
+            || SnapshotFile::parse_in_set(path, |slug| publisher.find_set(slug)).is_some()
     }
 
     fn file(
@@ -106,8 +109,8 @@ impl Projection for SdShare {
         if let Some(path) = FragmentPath::parse(path, |slug| publisher.find_set(slug)) {
             return link::open(publisher, &path);
         }
-        match SnapshotPath::parse(path, |slug| publisher.find_set(slug)) {
-            Some(path) => snapshots::open(&path),
+        match SnapshotFile::parse_in_set(path, |slug| publisher.find_set(slug)) {
+            Some((set, file)) => snapshots::open(set, file),
             None => Err(FileError::NotFound("there is no such fragment".to_owned())),
         }
     }
@@ -131,13 +134,13 @@ impl Projection for SdShare {
 
     fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
         match FeedPath::parse(path, |slug| publisher.find_set(slug))? {
-            FeedPath::Fragments(set) => topic(set),
+            FeedPath::OfSet(set, SetFeed::Fragments) => topic(set),
             _ => None,
         }
     }
 
     fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
-        vec![paths::fragments(set)]
+        vec![SetFeed::Fragments.url(&set.urls)]
     }
 
     fn notification(
@@ -155,7 +158,7 @@ impl Projection for SdShare {
 fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
     set.notifications.as_ref().filter(|notifications| notifications.changes)?;
     Some(Topic {
-        url: paths::fragments(set),
+        url: SetFeed::Fragments.url(&set.urls),
         set: Arc::clone(set),
         record: format!("{}/sdshare", set.slug),
         content: TopicContent::Changes,

@@ -5,6 +5,7 @@ use super::snapshot_name::SnapshotName;
 use crate::names::keys::{key_of, path_of};
 use crate::names::naming::Naming;
 use crate::projection::plain_number;
+use crate::projection::routes::{PathValue, Route as _, routes};
 use crate::publish::{PublishedSet, SourceUrls};
 use abreast_core::Position;
 use abreast_sdshare::{SinceError, since_in_query, stamp};
@@ -16,14 +17,86 @@ use std::sync::Arc;
 pub(super) enum FeedPath<S> {
     /// `/sdshare`: feed of all collections
     Overview,
-    /// `/{set}/sdshare`: the two feeds of a collection
-    Collection(S),
-    /// `/{set}/sdshare/snapshots`
-    Snapshots(S),
-    /// `/{set}/sdshare/snapshots/{name}/chunks`
-    Chunks(S, SnapshotName),
-    /// `/{set}/sdshare/fragments`
-    Fragments(S),
+    OfSet(S, SetFeed),
+}
+
+routes! {
+    /// A feed of a set, by its path below the path of the set.
+    #[derive(Copy)]
+    enum SetFeed {
+        /// The two feeds of a collection.
+        Collection = "sdshare",
+        Snapshots = "sdshare/snapshots",
+        /// Chunks of a snapshot.
+        Chunks(name: SnapshotName) = "sdshare/snapshots/{}/chunks",
+        /// Fragments; the URL is also the URL of the topic.
+        Fragments = "sdshare/fragments",
+    }
+}
+
+routes! {
+    /// A file of a snapshot, by its path below the path of the set.
+    #[derive(Copy)]
+    enum SnapshotFile {
+        /// A chunk, counted from 1.
+        Chunk(name: SnapshotName, number: u64, form: Form) = "sdshare/snapshots/{}/{}.{}",
+        Whole(name: SnapshotName, form: Form) = "sdshare/snapshots/{}.{}",
+    }
+}
+
+routes! {
+    /// A fragment, by its path below the path of the set.
+    enum Fragment {
+        /// In a set of files: a resource with a URI below the set's base.
+        Own(key: OwnKey) = "sdshare/fragment/r/{}",
+        /// In a set of files: any other resource, with its URI as one segment.
+        Foreign(key: ForeignKey) = "sdshare/fragment/u/{}",
+        /// In a set of entities: a form, and the path of the entity.
+        OfEntity(form: Form, path: EntityPath) = "sdshare/fragment/{}/{}",
+    }
+}
+
+/// Key of a resource below the set's base, for any encoding in the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnKey(String);
+
+/// Key of a resource elsewhere, for any encoding in the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ForeignKey(String);
+
+/// Path of an entity, as the set's naming writes the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EntityPath(String);
+
+impl PathValue for OwnKey {
+    fn parse(text: &str) -> Option<Self> {
+        Some(key_of(&path_of(text))).filter(|key| !key.is_empty() && Naming::is_own(key)).map(Self)
+    }
+
+    fn write(&self, path: &mut String) {
+        path.push_str(&self.0);
+    }
+}
+
+impl PathValue for ForeignKey {
+    fn parse(text: &str) -> Option<Self> {
+        let key = String::from_utf8(decode_segment(text.as_bytes())).ok()?;
+        (!key.is_empty() && !Naming::is_own(&key)).then_some(Self(key))
+    }
+
+    fn write(&self, path: &mut String) {
+        encode_segment(self.0.as_bytes(), path);
+    }
+}
+
+impl PathValue for EntityPath {
+    fn parse(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+
+    fn write(&self, path: &mut String) {
+        path.push_str(&self.0);
+    }
 }
 
 impl<S> FeedPath<S> {
@@ -32,18 +105,7 @@ impl<S> FeedPath<S> {
         if path == "sdshare" {
             return Some(Self::Overview);
         }
-        let (slug, rest) = path.split_once('/')?;
-        let feed = match rest {
-            "sdshare" => Self::Collection,
-            "sdshare/snapshots" => Self::Snapshots,
-            "sdshare/fragments" => Self::Fragments,
-            _ => {
-                let name = rest.strip_prefix(SNAPSHOTS)?.strip_suffix("/chunks")?;
-                let name = SnapshotName::parse(name)?;
-                return find(slug).map(|set| Self::Chunks(set, name));
-            }
-        };
-        find(slug).map(feed)
+        SetFeed::parse_in_set(path, find).map(|(set, feed)| Self::OfSet(set, feed))
     }
 }
 
@@ -52,25 +114,12 @@ pub(super) fn overview(urls: &SourceUrls) -> String {
     format!("{}sdshare", urls.base())
 }
 
-/// URL of a collection feed.
-pub(super) fn collection(set: &PublishedSet) -> String {
-    format!("{}sdshare", set.urls.base())
+/// URL of a snapshot without its form, which is also the id of the snapshot.
+pub(super) fn snapshot(set: &PublishedSet, name: SnapshotName) -> String {
+    format!("{}/{name}", SetFeed::Snapshots.url(&set.urls))
 }
 
-/// URL of a snapshots feed.
-pub(super) fn snapshots(set: &PublishedSet) -> String {
-    format!("{}sdshare/snapshots", set.urls.base())
-}
-
-/// URL of a fragments feed, which is also the URL of the topic.
-pub(super) fn fragments(set: &PublishedSet) -> String {
-    format!("{}sdshare/fragments", set.urls.base())
-}
-
-/// Path of a fragment. In a set of files it is `/{set}/sdshare/fragment/r/{key}` for a resource
-/// with a URI below the set's base, and `/{set}/sdshare/fragment/u/{URI as one segment}` for any
-/// other resource. In a set of entities it is `/{set}/sdshare/fragment/{form}/{path of the
-/// entity}`.
+/// A fragment, by the resource.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentPath<'p> {
     pub(super) set: &'p Arc<PublishedSet>,
@@ -79,32 +128,20 @@ pub(super) struct FragmentPath<'p> {
     pub(super) form: Option<Form>,
 }
 
-const FRAGMENT: &str = "sdshare/fragment/";
-const OWN: &str = "r";
-const FOREIGN: &str = "u";
-
 impl<'p> FragmentPath<'p> {
     /// Parses a path below the public base; `find` returns the set with a name.
     pub(super) fn parse(
         path: &str,
         find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
     ) -> Option<Self> {
-        let (slug, rest) = path.split_once('/')?;
-        let (kind, path) = rest.strip_prefix(FRAGMENT)?.split_once('/')?;
-        let set = find(slug)?;
+        let (set, fragment) = Fragment::parse_in_set(path, find)?;
         let naming = set.urls.naming();
-        if naming.names_entities() {
-            let form = Some(Form::of_name(kind)?);
-            return Some(Self { set, key: naming.key_at(path)?, form });
-        }
-        let key = match kind {
-            // Canonical form of the key, for any encoding in the request.
-            OWN => key_of(&path_of(path)),
-            FOREIGN => String::from_utf8(decode_segment(path.as_bytes())).ok()?,
+        let (key, form) = match (fragment, naming.names_entities()) {
+            (Fragment::OfEntity(form, path), true) => (naming.key_at(&path.0)?, Some(form)),
+            (Fragment::Own(OwnKey(key)) | Fragment::Foreign(ForeignKey(key)), false) => (key, None),
             _ => return None,
         };
-        let right = !key.is_empty() && Naming::is_own(&key) == (kind == OWN);
-        right.then_some(Self { set, key, form: None })
+        Some(Self { set, key, form })
     }
 }
 
@@ -115,53 +152,12 @@ pub(super) fn fragment(
     key: &str,
     form: Option<Form>,
 ) -> String {
-    let base = set.urls.base();
-    if let Some(form) = form {
-        return format!("{base}{FRAGMENT}{}/{}", form.name(), naming.address_path(key));
-    }
-    if Naming::is_own(key) {
-        return format!("{base}{FRAGMENT}{OWN}/{key}");
-    }
-    let mut url = format!("{base}{FRAGMENT}{FOREIGN}/");
-    encode_segment(key.as_bytes(), &mut url);
-    url
-}
-
-/// A file of a snapshot, `/{set}/sdshare/snapshots/{name}.{form}`, or one chunk of it,
-/// `/{set}/sdshare/snapshots/{name}/{number}.{form}`.
-#[derive(Clone, Debug)]
-pub(super) struct SnapshotPath<S> {
-    pub(super) set: S,
-    pub(super) name: SnapshotName,
-    /// Number of the chunk, counted from 1; `None` for the whole file.
-    pub(super) chunk: Option<usize>,
-    pub(super) form: Form,
-}
-
-const SNAPSHOTS: &str = "sdshare/snapshots/";
-
-impl<S> SnapshotPath<S> {
-    pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
-        let (slug, rest) = path.split_once('/')?;
-        let (stem, form) = rest.strip_prefix(SNAPSHOTS)?.rsplit_once('.')?;
-        let form = Form::of_name(form)?;
-        let (name, chunk) = match stem.split_once('/') {
-            Some((name, chunk)) => (name, Some(usize::try_from(plain_number(chunk)?).ok()?)),
-            None => (stem, None),
-        };
-        let name = SnapshotName::parse(name)?;
-        find(slug).map(|set| Self { set, name, chunk, form })
-    }
-}
-
-/// URL of a snapshot without its form, which is also the id of the snapshot.
-pub(super) fn snapshot(set: &PublishedSet, name: SnapshotName) -> String {
-    format!("{}/{name}", snapshots(set))
-}
-
-/// URL of the feed with the chunks of a snapshot.
-pub(super) fn chunks(set: &PublishedSet, name: SnapshotName) -> String {
-    format!("{}/chunks", snapshot(set, name))
+    let fragment = match form {
+        Some(form) => Fragment::OfEntity(form, EntityPath(naming.address_path(key))),
+        None if Naming::is_own(key) => Fragment::Own(OwnKey(key.to_owned())),
+        None => Fragment::Foreign(ForeignKey(key.to_owned())),
+    };
+    fragment.url(&set.urls)
 }
 
 /// Query of a request for a fragments feed.
@@ -218,7 +214,7 @@ impl FragmentsQuery {
 
     /// URL of the page.
     pub(super) fn url(&self, set: &PublishedSet) -> String {
-        let mut url = fragments(set);
+        let mut url = SetFeed::Fragments.url(&set.urls);
         let mut separator = '?';
         let mut add = |name: &str, value: &str| {
             url.push(separator);
@@ -254,6 +250,7 @@ fn refusal(error: &SinceError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::projection::routes::tests::assert_read_back;
     use abreast_core::SetId;
 
     fn set() -> PublishedSet {
@@ -265,11 +262,22 @@ mod tests {
     }
 
     #[test]
+    fn every_route_reads_back() {
+        assert_read_back::<SetFeed>();
+        assert_read_back::<SnapshotFile>();
+        assert_read_back::<Fragment>();
+    }
+
+    #[test]
     fn every_feed_has_one_path() {
         assert_eq!(FeedPath::parse("sdshare", find), Some(FeedPath::Overview));
-        assert_eq!(FeedPath::parse("b/sdshare", find), Some(FeedPath::Collection(1)));
-        assert_eq!(FeedPath::parse("a/sdshare/snapshots", find), Some(FeedPath::Snapshots(0)));
-        assert_eq!(FeedPath::parse("b/sdshare/fragments", find), Some(FeedPath::Fragments(1)));
+        for (path, set, feed) in [
+            ("b/sdshare", 1, SetFeed::Collection),
+            ("a/sdshare/snapshots", 0, SetFeed::Snapshots),
+            ("b/sdshare/fragments", 1, SetFeed::Fragments),
+        ] {
+            assert_eq!(FeedPath::parse(path, find), Some(FeedPath::OfSet(set, feed)));
+        }
         for path in ["", "sdshare/", "c/sdshare", "a/sdshare/", "a/sdshare/fragment", "a/b/sdshare"]
         {
             assert_eq!(FeedPath::parse(path, find), None, "{path}");
@@ -321,20 +329,24 @@ mod tests {
         let set = set();
         let name = SnapshotName::parse("1767432000000001-17").unwrap();
         let path = |url: String| url.strip_prefix("https://example.org/x/").unwrap().to_owned();
-        let whole = path(format!("{}.nt", snapshot(&set, name)));
-        let read = SnapshotPath::parse(&whole, find).unwrap();
-        assert_eq!((read.set, read.name, read.chunk, read.form), (1, name, None, Form::NTriples));
-        let chunk = path(format!("{}/3.txt", snapshot(&set, name)));
-        let read = SnapshotPath::parse(&chunk, find).unwrap();
-        assert_eq!((read.chunk, read.form), (Some(3), Form::PlainText));
-        let feed = FeedPath::parse(&path(chunks(&set, name)), find);
-        assert_eq!(feed, Some(FeedPath::Chunks(1, name)));
+        assert_eq!(path(snapshot(&set, name)), format!("b/sdshare/snapshots/{name}"));
+        for (file, end) in [
+            (SnapshotFile::Whole(name, Form::NTriples), ".nt"),
+            (SnapshotFile::Chunk(name, 3, Form::PlainText), "/3.txt"),
+        ] {
+            let url = file.url(&set.urls);
+            assert_eq!(url, format!("{}{end}", snapshot(&set, name)));
+            assert_eq!(SnapshotFile::parse_in_set(&path(url), find), Some((1, file)));
+        }
+        let chunks = SetFeed::Chunks(name);
+        let feed = FeedPath::parse(&path(chunks.url(&set.urls)), find);
+        assert_eq!(feed, Some(FeedPath::OfSet(1, chunks)));
         for path in [
             "b/sdshare/snapshots/1-2.zip",
             "b/sdshare/snapshots/1-2/03.nt",
             "b/sdshare/snapshots/x.nt",
         ] {
-            assert!(SnapshotPath::parse(path, find).is_none(), "{path}");
+            assert!(SnapshotFile::parse_in_set(path, find).is_none(), "{path}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Names of snapshots in paths and in file names.
 
+use crate::projection::routes::PathValue;
 use abreast_core::Head;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,16 +22,22 @@ impl SnapshotName {
     pub(super) fn time(self) -> Timestamp {
         Timestamp::from_micros(self.time)
     }
-
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (time, position) = text.split_once('-')?;
-        let name = Self { time: time.parse().ok()?, position: position.parse().ok()? };
-        (name.to_string() == text).then_some(name)
-    }
 }
 
 impl std::fmt::Display for SnapshotName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.time, self.position)
+    }
+}
+
+impl PathValue for SnapshotName {
+    fn parse(text: &str) -> Option<Self> {
+        let (time, position) = text.split_once('-')?;
+        let name = Self { time: time.parse().ok()?, position: position.parse().ok()? };
+        (name.to_string() == text).then_some(name)
+    }
+
+    fn write(&self, path: &mut String) {
+        path.push_str(&self.to_string());
     }
 }

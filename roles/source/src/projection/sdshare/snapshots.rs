@@ -16,10 +16,11 @@
 
 use super::ascii::Ascii;
 use super::form::Form;
-use super::paths::SnapshotPath;
+use super::paths::SnapshotFile;
 use super::snapshot_name::SnapshotName;
 use crate::Representations;
 use crate::made::{Attempts, Failure, Making, discard, sweep};
+use crate::projection::routes::PathValue as _;
 use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
@@ -416,11 +417,17 @@ impl SetSnapshots {
 }
 
 /// Opens the file of a snapshot, or a chunk of the file.
-pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedFile, FileError> {
-    let SnapshotPath { set, name, chunk, form } = path;
+pub(super) fn open(
+    set: &Arc<PublishedSet>,
+    file: SnapshotFile,
+) -> Result<PublishedFile, FileError> {
+    let (name, chunk, form) = match file {
+        SnapshotFile::Whole(name, form) => (name, None, form),
+        SnapshotFile::Chunk(name, number, form) => (name, Some(number), form),
+    };
     let none = || FileError::NotFound("there is no such snapshot; read the feed again".to_owned());
     let snapshots = set.snapshots().ok_or_else(none)?;
-    let snapshot = match snapshots.find(*name) {
+    let snapshot = match snapshots.find(name) {
         Found::Complete(snapshot) => snapshot,
         Found::Making => {
             let detail = "the snapshot is being made; retry when it is complete".to_owned();
@@ -434,11 +441,11 @@ pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedF
         _ => "nt",
     };
     let open = |extension: &str, ends: &[u64]| {
-        let file = snapshots.file(*name, extension).ok()?;
+        let file = snapshots.file(name, extension).ok()?;
         Some(match chunk {
             None => FileContent::File(file),
             Some(number) => {
-                let (start, length) = part(ends, *number)?;
+                let (start, length) = part(ends, usize::try_from(number).ok()?)?;
                 FileContent::Part { file, start, length }
             }
         })
