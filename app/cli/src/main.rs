@@ -11,8 +11,8 @@ mod values;
 use clap::{ArgMatches, FromArgMatches as _};
 use command::args::{Cli, Command};
 use command::{
-    args, backup, build, check, config_command, demo, doctor, drop, explore, hub, import, log,
-    repair, restore, serve, subscribe, sync, token, validate,
+    args, backup, build, check, config_command, demo, doctor, drop, explore, hub, import, init,
+    log, repair, restore, serve, subscribe, sync, token, validate,
 };
 use program::{exit, logging, memory, shell, terminal};
 use std::process::ExitCode;
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         logging::report_json();
     }
     let result = match &cli.command {
+        Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
         Command::Hub(args) => hub::run(args),
         Command::Build(args) => build::run(args),

@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a configuration file with comments, from options or a few questions
+    Init(Box<crate::command::init::InitArgs>),
     /// Publish a folder and its changes over HTTP: ResourceSync, SDShare and change feeds
     Serve(Box<ServeArgs>),
     /// Write a folder's documents as files, for any web server or bucket

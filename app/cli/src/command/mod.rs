@@ -13,6 +13,7 @@ pub(crate) mod explore_feeds;
 pub(crate) mod hub;
 pub(crate) mod import;
 pub(crate) mod import_args;
+pub(crate) mod init;
 pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod rdf;

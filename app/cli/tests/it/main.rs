@@ -29,6 +29,7 @@ mod hostile_text;
 mod hub_interop;
 mod hub_kills;
 mod import_packed;
+mod init;
 mod interop;
 mod jobs;
 mod json_lines;

@@ -1,0 +1,151 @@
+//! `abreast init`: the configuration that it writes, and the commands that it prints.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::folder::assert_equal;
+use abreast_testkit::run;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs `init` in a folder; returns the exit code and everything it prints.
+fn init(place: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = run(abreast().arg("init").args(arguments).current_dir(place).stdin(Stdio::null()));
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
+/// Makes a setting of each line that is a setting in a comment.
+fn with_all_settings(text: &str) -> String {
+    let setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
+    text.lines()
+        .map(|line| if setting(&line) { &line[1..] } else { line })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn every_kind_of_configuration_can_be_used() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("papers")).unwrap();
+    let kinds: [&[&str]; 6] = [
+        &["--folder", "papers"],
+        &[
+            "--folder",
+            "papers",
+            "--base-url",
+            "https://papers.example.org/",
+            "--title",
+            "The \"papers\"",
+        ],
+        &["--rdf", "papers", "--name", "authorities"],
+        &["--records", "--name", "catalogue", "--data", "store"],
+        &[
+            "--records",
+            "--name",
+            "catalogue",
+            "--data",
+            "public",
+            "--base-url",
+            "https://papers.example.org/",
+        ],
+        &["--mirror", "https://papers.example.org/", "--into", "copy"],
+    ];
+    for (number, kind) in kinds.iter().enumerate() {
+        let file = format!("{number}.toml");
+        let (code, printed) = init(place, &[&[file.as_str()], *kind].concat());
+        assert_eq!(code, 0, "{kind:?}\n{printed}");
+        let commands = printed.lines().filter(|line| line.starts_with("  abreast "));
+        let (tokens, next): (Vec<_>, Vec<_>) = commands.partition(|line| line.contains(" token "));
+        assert_eq!(next.len(), 3, "{printed}");
+        // A public API that writes needs a token.
+        let is_public = kind.contains(&"--records") && kind.contains(&"--base-url");
+        assert_eq!(tokens.len(), usize::from(is_public), "{printed}");
+        for token in tokens {
+            let words = token.split_whitespace().skip(1);
+            assert!(run(abreast().args(words).current_dir(place)).status.success(), "{token}");
+        }
+        let path = place.join(&file);
+        let text = fs::read_to_string(&path).unwrap();
+        let settings = with_all_settings(&text);
+        // Without a public address, records need no token.
+        let settings = match kind.contains(&"--records") && !is_public {
+            true => settings.replace("base_url", "#base_url"),
+            false => settings,
+        };
+        fs::write(&path, settings).unwrap();
+        let check = run(abreast().args(["config", "check"]).arg(&path).current_dir(place));
+        assert!(
+            check.status.success(),
+            "{kind:?}\n{}\n{text}",
+            String::from_utf8_lossy(&check.stderr)
+        );
+    }
+}
+
+#[test]
+fn the_printed_commands_publish_and_copy() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("papers")).unwrap();
+    fs::write(place.join("papers/a.txt"), "a").unwrap();
+    let (code, printed) = init(place, &["--folder", "papers"]);
+    assert_eq!(code, 0, "{printed}");
+    let source = Source::start_config(place.join("abreast.toml").to_str().unwrap());
+    let (code, printed) =
+        init(place, &["mirror.toml", "--mirror", &source.url(), "--into", "copy"]);
+    assert_eq!(code, 0, "{printed}");
+    for line in
+        printed.lines().filter(|line| line.starts_with("  abreast ") && !line.contains("--follow"))
+    {
+        let words = line.split_whitespace().skip(1);
+        let output = run(abreast().args(words).current_dir(place));
+        assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_equal(&place.join("papers"), &place.join("copy"));
+}
+
+#[test]
+fn nothing_is_replaced_published_or_guessed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("papers")).unwrap();
+    fs::write(place.join("there.toml"), "mine").unwrap();
+    for (arguments, what) in [
+        (&["there.toml", "--folder", "papers"][..], "--force"),
+        (&["new.toml"], "--folder DIR"),
+        (&["new.toml", "--folder", "papers", "--records"], "cannot be used with"),
+        (&["new.toml", "--mirror", "https://papers.example.org/"], "--into"),
+        (&["papers/new.toml", "--folder", "papers"], "another folder"),
+        (&["new.toml", "--folder", "missing"], "missing"),
+    ] {
+        let (code, printed) = init(place, arguments);
+        assert_eq!(code, 2, "{arguments:?}\n{printed}");
+        assert!(printed.contains(what), "{arguments:?}: no `{what}`\n{printed}");
+    }
+    assert_eq!(fs::read_to_string(place.join("there.toml")).unwrap(), "mine");
+    let (code, printed) = init(place, &["there.toml", "--folder", "papers", "--force"]);
+    assert_eq!(code, 0, "{printed}");
+}
+
+#[test]
+fn questions_are_asked_on_a_terminal() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("papers")).unwrap();
+    let command = format!("{} init", env!("CARGO_BIN_EXE_abreast"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(place);
+    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answers = script.stdin.take().unwrap();
+    // An unknown kind is asked for again.
+    answers.write_all(b"shelf\nfolder\npapers\nhttps://papers.example.org/\n").unwrap();
+    let output = script.wait_with_output().unwrap();
+    drop(answers);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}");
+    let text = fs::read_to_string(place.join("abreast.toml")).unwrap();
+    assert!(text.contains("base_url = \"https://papers.example.org/\""), "{text}");
+    assert!(text.contains("name = \"papers\""), "{text}");
+}
