@@ -22,12 +22,12 @@ use crate::apt;
 use crate::process::{cargo, find_program, root, run, run_quietly, target};
 
 const USAGE: &str = "\
-usage: cargo xtask dist [--target TRIPLE] [--program FILE] [--folder DIR] [--without-image] [--twice]
+usage: cargo xtask dist [--target TRIPLE] [--program FILE] [--folder DIR] [--only-package] [--twice]
 
   --target TRIPLE  build for this target of Rust [default: x86_64-unknown-linux-musl]
   --program FILE   pack this program, which was built before
   --folder DIR     build in this folder [default: target/dist]
-  --without-image  build no container image
+  --only-package   build the Debian package alone
   --twice          build and pack a second time in another folder, and compare all files";
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
@@ -70,7 +70,7 @@ struct Dist {
 /// `cargo xtask dist`.
 pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
     let mut triple = TARGET.to_owned();
-    let (mut program, mut is_twice, mut has_image) = (None, false, true);
+    let (mut program, mut is_twice, mut is_all) = (None, false, true);
     let mut folder = target().join("dist");
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -80,17 +80,17 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
             "--target" => triple.clone_from(value()?),
             "--program" => program = Some(fs::canonicalize(value()?)?),
             "--folder" => folder = std::path::absolute(value()?)?,
-            "--without-image" => has_image = false,
+            "--only-package" => is_all = false,
             "--twice" => is_twice = true,
             other => bail!("`dist` has no argument `{other}`\n\n{USAGE}"),
         }
     }
-    prepare(has_image)?;
+    prepare(is_all)?;
     let first = Dist::new(&triple, folder.clone())?;
-    first.make(program.as_deref(), has_image)?;
+    first.make(program.as_deref(), is_all)?;
     if is_twice {
         let second = Dist::new(&triple, folder.with_added_extension("again"))?;
-        second.make(program.as_deref(), has_image)?;
+        second.make(program.as_deref(), is_all)?;
         let sums = |dist: &Dist| fs::read_to_string(dist.out().join("SHA256SUMS"));
         let (one, two) = (sums(&first)?, sums(&second)?);
         if one != two {
@@ -104,8 +104,8 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
 }
 
 /// Installs the programs that pack.
-fn prepare(has_image: bool) -> Result<()> {
-    let needed = PROGRAMS.iter().filter(|(program, _)| has_image || *program != "buildah");
+fn prepare(is_all: bool) -> Result<()> {
+    let needed = PROGRAMS.iter().filter(|(program, _)| is_all || *program != "buildah");
     let missing = needed.filter(|(program, _)| find_program(program).is_none());
     let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
     if packages.is_empty() { Ok(()) } else { apt::install(&packages) }
@@ -141,7 +141,7 @@ impl Dist {
         self.folder.join("out")
     }
 
-    fn make(&self, program: Option<&Path>, has_image: bool) -> Result<()> {
+    fn make(&self, program: Option<&Path>, is_all: bool) -> Result<()> {
         for name in ["out", "source", "stage", "debian", "image"] {
             let folder = self.folder.join(name);
             let _ = fs::remove_dir_all(&folder);
@@ -154,9 +154,9 @@ impl Dist {
             None => self.build()?,
         };
         self.stage(&program)?;
-        self.archive()?;
         self.package()?;
-        if has_image {
+        if is_all {
+            self.archive()?;
             self.image(&program)?;
         }
         self.sums()
@@ -318,7 +318,7 @@ impl Dist {
     fn image(&self, program: &Path) -> Result<()> {
         if is_dynamic(program)? {
             bail!(
-                "{} needs libraries, which the image does not have\n  help: build it for {}, or use --without-image",
+                "{} needs libraries, which the image does not have\n  help: build it for {}, or use --only-package",
                 program.display(),
                 self.triple
             );
