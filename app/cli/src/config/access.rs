@@ -69,6 +69,10 @@ pub(crate) struct AccessArgs {
     /// Trust this host by its public key alone, whatever its certificate; repeatable
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
+    /// Say in the User-Agent of each request who runs this program: a mail address, or the address
+    /// of a page
+    #[arg(long, value_name = "CONTACT", env = "ABREAST_CONTACT", value_parser = parse_contact)]
+    pub(crate) contact: Option<String>,
     /// The login is of a file, for its own server; one of the environment can be for another.
     #[arg(skip)]
     pub(crate) ignores_environment: bool,
@@ -79,6 +83,22 @@ pub(crate) struct AccessArgs {
 
 fn parse_pin(text: &str) -> Result<Pin, String> {
     Pin::parse(text).map_err(|error| error.to_string())
+}
+
+/// Longest contact, in bytes.
+const CONTACT_MAX: usize = 200;
+
+/// Checks a contact: it stands in a comment of a header [rfc9110 §10.1.5].
+fn parse_contact(text: &str) -> Result<String, String> {
+    let is_plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'(' | b')' | b'\\' | b'"');
+    let is_page = text.starts_with("https://") || text.starts_with("http://");
+    let is_mail =
+        text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+    if text.len() <= CONTACT_MAX && text.bytes().all(is_plain) && (is_page || is_mail) {
+        Ok(text.to_owned())
+    } else {
+        Err("not a contact (help: a mail address such as harvest@example.org, or the https:// address of a page)".into())
+    }
 }
 
 impl AccessArgs {
@@ -141,6 +161,9 @@ impl AccessArgs {
     }
 
     fn apply_network(&self, net: &mut Options) -> Result<()> {
+        if let Some(contact) = &self.contact {
+            net.user_agent = format!("{} (+{contact})", Options::default().user_agent);
+        }
         if let Some(path) = &self.ca_file {
             small_file::check_certificates(path).map_err(|error| unreadable("ca_file", &error))?;
             net.extra_roots = Some(path.clone());
@@ -438,6 +461,33 @@ mod tests {
         assert_eq!(url, "https://museum.example/list?x#y");
         assert!(login.is_some());
         assert_eq!(without_login("https://museum.example/%7e").0, "https://museum.example/%7e");
+    }
+
+    #[test]
+    fn a_contact_is_a_mail_address_or_a_page() {
+        for contact in ["harvest@example.org", "https://example.org/harvest?of=papers"] {
+            let access = AccessArgs {
+                contact: Some(parse_contact(contact).unwrap()),
+                ..AccessArgs::default()
+            };
+            let mut net = Options::default();
+            access.apply("https://museum.example/", &mut net).unwrap();
+            assert!(net.user_agent.starts_with("abreast/"), "{}", net.user_agent);
+            assert!(net.user_agent.ends_with(&format!(" (+{contact})")), "{}", net.user_agent);
+        }
+        for wrong in [
+            "",
+            "me",
+            "@example.org",
+            "me@localhost",
+            "https://a b",
+            "a@b.c)(",
+            "https://é",
+            "a\r\nb@c.d",
+        ] {
+            assert!(parse_contact(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(parse_contact(&format!("https://{}", "a".repeat(CONTACT_MAX))).is_err());
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn the_package_can_be_installed_upgraded_and_removed() {
     assert_eq!(wanted.len(), 0, "{wanted:?}");
 
     // The main job, as the user of the units.
-    let copy = "mkdir /tmp/papers && echo text > /tmp/papers/a.txt && abreast build /tmp/papers --out /tmp/site --base-url http://127.0.0.1/";
+    let copy = "mkdir /tmp/papers && echo text > /tmp/papers/a.txt && abreast build /tmp/papers --copy --out /tmp/site --base-url http://127.0.0.1/";
     installed(&["runuser", "-u", "abreast", "--", "sh", "-c", copy]);
     assert!(system.join("tmp/site/papers/capabilitylist.xml").is_file());
 
