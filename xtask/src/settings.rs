@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream};
 use syn::{
-    Attribute, Expr, ExprLit, Field, GenericArgument, Ident, Item, ItemStruct, Lit, LitStr, Meta,
-    PathArguments, Token, Type, braced,
+    Attribute, Expr, ExprLit, Field, GenericArgument, Ident, Item, ItemStruct, Lit, LitBool,
+    LitStr, Meta, PathArguments, Token, Type, braced,
 };
 
 use crate::process::root;
@@ -34,6 +34,8 @@ the folder in which the command is started.
 
 A *time* is a text with a unit, such as `200ms`, `30s`, `1h` or `7d`. A *size* is a text such as `500MiB` or `10GB`; a number of bytes
 needs no unit. *Boolean* is `true` or `false`. A default in code is the value itself.
+
+A running server applies a changed file at a [reload](reloading.md), except for keys and tables with *Restart* behind their meaning.
 
 This file is made from the code by `cargo xtask generate`.
 ";
@@ -137,7 +139,7 @@ fn code(text: &str) -> String {
 fn cell(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(number, part)| {
         if number % 2 == 0 && part != "*required*" {
-            part.replace('*', "\\*")
+            part.replace('*', "\\*").replace("\\*Restart\\*", "*Restart*")
         } else {
             part.to_owned()
         }
@@ -190,12 +192,22 @@ impl Parse for Row {
                 input.parse::<Ident>()?;
                 continue;
             }
+            if what == "restart" {
+                input.parse::<LitBool>()?;
+                row.meaning.push_str(". *Restart*");
+                continue;
+            }
             let value = input.parse::<LitStr>()?.value();
             match what.to_string().as_str() {
                 "key" => row.key = value,
                 "flag" => row.flag = value,
                 "env" => row.env = value,
-                _ => return Err(syn::Error::new(what.span(), "expected key, table, flag or env")),
+                _ => {
+                    return Err(syn::Error::new(
+                        what.span(),
+                        "expected key, table, flag, env or restart",
+                    ));
+                }
             }
         }
         input.parse::<Token![;]>()?;

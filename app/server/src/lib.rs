@@ -16,4 +16,4 @@ pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::server::{Server, ServerError, ServerOptions};
-pub use site::served::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};
+pub use site::served::{CurrentSite, ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

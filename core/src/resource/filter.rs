@@ -40,7 +40,19 @@ pub struct Filter {
     text: String,
 }
 
-#[derive(Clone, Debug)]
+/// Equal if the rules and limits are written equally.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        // `sets` has the patterns of the rules, and `text` describes all settings.
+        let limits = |filter: &Self| {
+            let times = (filter.modified_since, filter.modified_before);
+            (filter.only, filter.min_size, filter.max_size, times)
+        };
+        self.rules == other.rules && limits(self) == limits(other)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 struct Rule {
     take: bool,
     /// The outermost folders of every path that the rule matches: the leading parts of its pattern

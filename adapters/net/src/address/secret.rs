@@ -10,7 +10,7 @@ use crate::address::error::{Error, ErrorKind};
 ///
 /// The client sends it to the origin of the request's URL only, never after a redirect to another
 /// scheme, host or port.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Authorization(HeaderValue);
 
 impl Authorization {

@@ -12,7 +12,7 @@ use crate::address::secret::Authorization;
 ///
 /// The client sends them to an origin only if the request's own URL has this origin, never after a
 /// redirect from another origin.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials(Vec<(String, Authorization)>);
 
 impl Credentials {

@@ -181,7 +181,8 @@ Each set is published over ResourceSync (/SET/capabilitylist.xml, and 0.1 at /SE
 Activity Streams: /SET/emm/1.0, /SET/emm/0.1 (with --versions also /SET/emm/0.1/patches) and /SET/iiif.
 Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
 with --follow-links, and only to published files of the same folder.
-Stops on SIGTERM, SIGHUP or Ctrl-C after finishing requests in flight; a second signal ends it at once.
+Stops on SIGTERM or Ctrl-C after finishing requests in flight; a second signal ends it at once. SIGHUP reads the configuration file again, and
+SIGUSR1 scans all folders (docs/reloading.md).
 Exit codes: 0 stopped, 1 other, 2 usage, 10 the store is in use, 13 disk or permission denied, 130 ended by a second signal.";
 
 /// Options of `serve`.

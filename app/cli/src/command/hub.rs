@@ -12,7 +12,7 @@ use crate::program::signals::Signals;
 use crate::store::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{Metrics, ServedSets, ServerOptions, Site, TrustedProxies};
+use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use admin::HubCommand;
@@ -223,15 +223,15 @@ fn serve(config: HubConfig) -> Result<()> {
         config.data.join("documents"),
     );
     let publisher = publisher.context("cannot make a folder in the store")?;
-    let metrics = Box::new(move || metrics.render());
-    let site = Arc::new(Site {
+    let metrics = Arc::new(move || metrics.render());
+    let site = Arc::new(CurrentSite::new(Site {
         publisher,
         sets: ServedSets::default(),
         api,
         hub,
         metrics,
         memory: abreast_server::Memory::default(),
-    });
+    }));
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
     let thread = std::thread::Builder::new()

@@ -33,7 +33,7 @@ impl ApiArgs {
 }
 
 /// The API, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiConfig {
     pub(crate) write: bool,
     pub(crate) readers: Readers,
@@ -43,7 +43,7 @@ pub(crate) struct ApiConfig {
 }
 
 /// The links of one set, checked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinksConfig {
     pub(crate) rules: Vec<RuleOptions>,
     pub(crate) set_links: Vec<LinkRecord>,

@@ -4,7 +4,7 @@ use crate::config::settings::{HubFile, NotifyFile, XmppFile};
 use crate::config::xmpp::XmppConfig;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
-use abreast_server::{Site, SiteHub};
+use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
 use abreast_source::projection::Topic;
 use abreast_source::publish::{Notifications, PublishError, Publisher};
@@ -202,7 +202,7 @@ impl PushConfig {
         let rendering = Arc::new(Rendering::default());
         let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
             .context("cannot start the hub")?;
-        Ok(Delivery { hub, rendering })
+        Ok(Delivery { hub, rendering, submitted: HashSet::new() })
     }
 }
 
@@ -217,7 +217,7 @@ fn hub_url(base_url: &str) -> String {
 
 /// Makes bytes of ranges of the log, once it is known by whom.
 #[derive(Default)]
-struct Rendering(OnceLock<Weak<Site>>);
+struct Rendering(OnceLock<Weak<CurrentSite>>);
 
 impl Payloads for Rendering {
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError> {
@@ -246,7 +246,7 @@ impl Rendering {
         let Some(site) = self.0.get().and_then(Weak::upgrade) else {
             return Err(failed("the Source is starting or stopping".to_owned()));
         };
-        make(&site).map_err(|error| match error {
+        make(&site.now()).map_err(|error| match error {
             PublishError::Log(error) => error,
             PublishError::NotFound => {
                 let message = format!("{topic_url} is no longer a topic of this Source");
@@ -261,6 +261,8 @@ impl Rendering {
 pub(crate) struct Delivery {
     hub: Hub,
     rendering: Arc<Rendering>,
+    /// Topics that are submitted, with the other hubs and nodes.
+    submitted: HashSet<(String, String)>,
 }
 
 impl Delivery {
@@ -269,13 +271,15 @@ impl Delivery {
         SiteHub { hub: self.hub.clone(), serves: config.serves }
     }
 
-    /// Starts to publish notifications, first those that were pending when the last run ended.
+    /// Starts to publish notifications of the current sets. Pending notifications of the previous
+    /// notifier are sent first.
     pub(crate) fn notify(
-        &self,
+        &mut self,
         config: &PushConfig,
-        site: &Arc<Site>,
+        sites: &Arc<CurrentSite>,
         data: &Path,
     ) -> Result<Option<Notifier>> {
+        let site = &sites.now();
         let topics = site.publisher.topics();
         let nodes = topics.iter().filter(|topic| is_change_set_topic(topic)).filter_map(|topic| {
             config.nodes.get(&topic.set.slug).map(|node| (topic.url.clone(), node.clone()))
@@ -283,23 +287,32 @@ impl Delivery {
         let nodes: HashMap<_, _> = nodes.collect();
         // Before anything can be rendered, and so before anything is delivered.
         self.hub.keep_nodes(&nodes).context("cannot end what is no longer published to a node")?;
-        let _ = self.rendering.0.set(Arc::downgrade(site));
+        let _ = self.rendering.0.set(Arc::downgrade(sites));
         let Some(options) = config.notify else { return Ok(None) };
-        let mut published = HashSet::new();
+        let (mut published, mut submitted) = (HashSet::new(), HashSet::new());
         for topic in topics {
             self.hub.own_topic(&topic.url).context("cannot open a topic")?;
             for other in &config.hubs {
-                self.hub
-                    .submit_to(&topic.url, other, config.submit)
-                    .context("cannot keep another hub in the store")?;
+                let submission = (topic.url.clone(), other.clone());
+                if !self.submitted.contains(&submission) {
+                    self.hub
+                        .submit_to(&topic.url, other, config.submit)
+                        .context("cannot keep another hub in the store")?;
+                }
+                submitted.insert(submission);
             }
             if let Some(node) = nodes.get(&topic.url) {
-                self.hub
-                    .submit_to(&topic.url, node, SubmissionKind::Node)
-                    .context("cannot keep a node in the store")?;
+                let submission = (topic.url.clone(), node.clone());
+                if !self.submitted.contains(&submission) {
+                    self.hub
+                        .submit_to(&topic.url, node, SubmissionKind::Node)
+                        .context("cannot keep a node in the store")?;
+                }
+                submitted.insert(submission);
             }
             published.insert(topic.url);
         }
+        self.submitted = submitted;
         let last_words = self
             .removed_topics(site, &published)
             .context("cannot read the topics of removed sets")?;

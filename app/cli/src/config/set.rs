@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A set, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SetConfig {
     pub(crate) slug: String,
     /// Why its folder cannot be opened now.
@@ -37,6 +37,12 @@ pub(crate) struct SetConfig {
 }
 
 impl SetConfig {
+    /// Whether both are the same set with the same settings. Folders that are missing now are waited for anyway.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let settings = |set: &Self| Self { missing: None, ..set.clone() };
+        settings(self) == settings(other)
+    }
+
     /// Whether its first state is read from somewhere: until then nothing of it is published.
     pub(crate) fn is_read(&self) -> bool {
         match &self.origin {
@@ -48,7 +54,7 @@ impl SetConfig {
 }
 
 /// The origin of a set's resources.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Origin {
     /// Files in a folder.
     Folder(FolderOrigin),
@@ -81,7 +87,7 @@ impl Origin {
 }
 
 /// Entities, and where their descriptions come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RdfOrigin {
     pub(crate) descriptions: Descriptions,
     /// The beginning of the IRIs of blank nodes that belong to several entities or to none.
@@ -100,7 +106,7 @@ pub(crate) struct RdfOrigin {
 }
 
 /// Where descriptions of entities come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Descriptions {
     /// The files of a folder.
     Folder(PathBuf),
@@ -111,7 +117,7 @@ pub(crate) enum Descriptions {
 }
 
 /// A folder that is published, and how it is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FolderOrigin {
     pub(crate) path: PathBuf,
     pub(crate) digests: abreast_source::DigestPolicy,

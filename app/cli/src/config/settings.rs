@@ -5,7 +5,7 @@ mod declare;
 mod server;
 mod set;
 
-pub(crate) use declare::{Key, Table};
+pub(crate) use declare::{Declared, Key, Table};
 pub(crate) use server::{ApiFile, FILE, File, HubFile, NotifyFile, XmppFile};
 pub(crate) use set::{
     AllVersions, CategoryFile, DumpsFile, EndpointFile, OptionsFile, RuleFile, SET, SetFile,
@@ -117,8 +117,10 @@ mod tests {
                     name => format!("{head}{name}\n{more}{line}\n{set}"),
                 };
                 let config = File::parse(&text).and_then(ServeConfig::check);
-                (config.is_ok(), format!("{:?}", config.map_err(|error| error.to_string())))
+                let set = config.as_ref().ok().map(|config| config.sets[0].clone());
+                (set, format!("{:?}", config.map_err(|error| error.to_string())))
             };
+            let is_of_set = table.name.starts_with(['`']) || table.name.starts_with("[[set");
             let is_left_out = table.name == "[xmpp]" && cfg!(not(feature = "xmpp"));
             for key in table.keys.iter().filter(|_| !is_left_out) {
                 let Some(default) = key.default().filter(|default| !default.is_array()) else {
@@ -126,10 +128,19 @@ mod tests {
                 };
                 let with = |value: &Value| config(&format!("{} = {value}", key.name));
                 let (name, shown) = (table.name, config(""));
-                assert!(shown.0, "{name} without `{}`: {}", key.name, shown.1);
-                assert_eq!(with(&default), shown, "{name} `{}` = {default}", key.name);
+                let set =
+                    shown.0.unwrap_or_else(|| panic!("{name} without `{}`: {}", key.name, shown.1));
+                let same = with(&default);
+                assert_eq!(same.1, shown.1, "{name} `{}` = {default}", key.name);
+                assert!(same.0.is_some_and(|same| same.is_as(&set)), "{name} `{}`", key.name);
                 let other = another(key, &default);
-                assert_ne!(with(&other), shown, "{name} `{}` = {other}", key.name);
+                let changed = with(&other);
+                assert_ne!(changed.1, shown.1, "{name} `{}` = {other}", key.name);
+                // A reload opens the set again.
+                if is_of_set {
+                    let is_same = changed.0.is_some_and(|changed| changed.is_as(&set));
+                    assert!(!is_same, "{name} `{}` = {other}", key.name);
+                }
                 compared += 1;
             }
         }

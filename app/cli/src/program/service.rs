@@ -1,7 +1,7 @@
 //! The service manager, such as systemd: a socket that it passes on, readiness, a status line, and
 //! the watchdog. The functions have no effect if no service manager started the program.
 
-use abreast_server::{Server, ServerOptions, Site};
+use abreast_server::{CurrentSite, Server, ServerOptions};
 use anyhow::{Context as _, Result};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
@@ -76,12 +76,28 @@ impl Service {
 
 /// The line on the state of a site. It is made by a task of the server, so it comes only while the
 /// server and its store answer.
-pub(crate) fn status_of(handle: Handle, site: Arc<Site>) -> impl Fn() -> String + Send + 'static {
+pub(crate) fn status_of(
+    handle: Handle,
+    site: Arc<CurrentSite>,
+) -> impl Fn() -> String + Send + 'static {
     move || {
-        let site = Arc::clone(&site);
+        let site = site.now();
         let line = handle.spawn_blocking(move || site.status_line());
         handle.block_on(line).unwrap_or_else(|_| "stopping".to_owned())
     }
+}
+
+/// Reports the begin of a reload. The time distinguishes it from earlier ones.
+pub(crate) fn begin_reload() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => report(&[NotifyState::Reloading, now]),
+        Err(error) => tracing::warn!("cannot read the time since the system began: {error}"),
+    }
+}
+
+/// Reports the end of a reload, with or without success.
+pub(crate) fn end_reload() {
+    report(&[NotifyState::Ready]);
 }
 
 fn report(states: &[NotifyState<'_>]) {

@@ -1,8 +1,10 @@
-//! SIGTERM, SIGINT and SIGHUP, which ask the program to end.
+//! SIGTERM, SIGINT and SIGHUP, which ask the program to end. `serve` reloads its configuration at SIGHUP, and scans its
+//! folders at SIGUSR1.
 
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for the signals that ask a process to end.
@@ -26,20 +28,59 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt, hangup })
     }
 
+    /// From now on, SIGHUP and SIGUSR1 are requests to a server. After SIGTERM or SIGINT, the next of these two ends
+    /// the process at once.
+    ///
+    /// # Errors
+    /// The signals cannot be listened for.
+    pub(crate) fn requests(self) -> Result<Requests> {
+        let Self { runtime, mut terminate, mut interrupt, mut hangup } = self;
+        let context = runtime.enter();
+        let mut scan = signal(SignalKind::user_defined1())?;
+        drop(context);
+        let has_terminal = terminal_is_there();
+        let (sender, receiver) = mpsc::channel();
+        let listen = move || {
+            runtime.block_on(async {
+                let mut is_stopping = false;
+                loop {
+                    let stop = tokio::select! {
+                        _ = terminate.recv() => "SIGTERM",
+                        _ = interrupt.recv() => "SIGINT",
+                        () = next(&mut hangup) => {
+                            // The kernel sends it, too, when a terminal is closed.
+                            if has_terminal && !terminal_is_there() {
+                                "SIGHUP"
+                            } else {
+                                let _ = sender.send(Request::Reload);
+                                continue;
+                            }
+                        }
+                        _ = scan.recv() => {
+                            let _ = sender.send(Request::Scan);
+                            continue;
+                        }
+                    };
+                    if is_stopping {
+                        std::process::exit(130);
+                    }
+                    is_stopping = true;
+                    let _ = sender.send(Request::Stop(stop));
+                }
+            });
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(listen)?;
+        Ok(Requests { receiver, waiting: Vec::new() })
+    }
+
     /// Blocks until one comes, and returns its name.
     pub(crate) fn wait(&mut self) -> &'static str {
         let Self { runtime, terminate, interrupt, hangup } = self;
         runtime.block_on(async {
-            let hangup = async {
-                match hangup {
-                    Some(hangup) => hangup.recv().await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 _ = terminate.recv() => "SIGTERM",
                 _ = interrupt.recv() => "SIGINT",
-                _ = hangup => "SIGHUP",
+                () = next(hangup) => "SIGHUP",
             }
         })
     }
@@ -56,6 +97,53 @@ impl Signals {
             tracing::warn!("a second signal cannot end the program at once");
         }
         name
+    }
+}
+
+/// Waits for a signal, without end if it is ignored.
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the process has a terminal that can still be opened.
+fn terminal_is_there() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+/// A request to a server, by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// To end, with the name of the signal.
+    Stop(&'static str),
+    /// To read the configuration again.
+    Reload,
+    /// To scan all folders.
+    Scan,
+}
+
+/// Requests to a server, in their order.
+pub(crate) struct Requests {
+    receiver: Receiver<Request>,
+    waiting: Vec<Request>,
+}
+
+impl Requests {
+    /// Blocks until a request comes. Equal requests that wait are one, and a stop comes before all others.
+    pub(crate) fn next(&mut self) -> Request {
+        if self.waiting.is_empty() {
+            // The listening thread ended: nothing else can stop the server in order.
+            self.waiting.push(self.receiver.recv().unwrap_or(Request::Stop("an error")));
+        }
+        for request in self.receiver.try_iter() {
+            if !self.waiting.contains(&request) {
+                self.waiting.push(request);
+            }
+        }
+        let is_stop = |request: &Request| matches!(request, Request::Stop(_));
+        self.waiting.remove(self.waiting.iter().position(is_stop).unwrap_or(0))
     }
 }
 

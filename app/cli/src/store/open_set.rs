@@ -37,8 +37,6 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) callbacks: bool,
     /// The service with the nodes that change sets are published to, if there is one.
     pub(crate) xmpp_service: Option<&'a str>,
-    /// Whether the API writes into folders.
-    pub(crate) api_writes: bool,
     /// Whether the files that are missing at the start were removed on purpose.
     pub(crate) confirm_deletions: bool,
 }
@@ -118,11 +116,12 @@ pub(crate) fn publish(
 }
 
 impl SetOpener<'_> {
-    /// Opens a set, and starts to watch its folder if it has one.
+    /// Opens a set, and starts to watch its folder if it has one. `former` is the same set with other
+    /// settings, which requests in progress still use.
     ///
     /// # Errors
     /// The log, the folder or the archive cannot be opened, or the links are wrong.
-    pub(crate) fn open(&self, set: SetConfig) -> Result<OpenSet> {
+    pub(crate) fn open(&self, set: SetConfig, former: Option<&ServedSet>) -> Result<OpenSet> {
         let id = open_log(&**self.log, &set)?;
         let urls = set_urls(self.urls, &set);
         let links = set.links.policy(&urls.resources())?;
@@ -133,6 +132,17 @@ impl SetOpener<'_> {
             Origin::Folder(folder) => self.folder(folder, id, &links, &set)?,
         };
         let Opened { representations, watch, rdf, status, copies, deposit, entities } = opened;
+        let before = former.and_then(|set| set.deposit.as_ref());
+        let deposit = match (deposit, before) {
+            (Some(deposit), Some(before)) => Some(deposit.after(before)),
+            (deposit, _) => deposit,
+        };
+        let before = former.and_then(|set| set.entities.as_ref());
+        let entities = match (entities, before) {
+            (Some(entities), Some(before)) => Some(entities.after(before)),
+            (entities, _) => entities,
+        };
+        let (deposit, entities) = (deposit.map(Arc::new), entities.map(Arc::new));
         let dumps = set.dumps.clone().map(|options| {
             let (slug, urls, representations) =
                 (set.slug.clone(), urls.clone(), representations.clone());
@@ -240,7 +250,7 @@ impl SetOpener<'_> {
                     status: Arc::new(WatchStatus::stopped()),
                     copies: Copies::default(),
                     deposit: None,
-                    entities: Some(Arc::new(entities)),
+                    entities: Some(entities),
                 });
             }
             Descriptions::Folder(path) => RdfWatch::start(RdfFolder {
@@ -304,8 +314,7 @@ impl SetOpener<'_> {
         options.filter = Arc::clone(&folder.filter);
         let copies = private.copies().clone();
         options.private = private;
-        let deposit = || Arc::new(Deposit::new(Arc::clone(self.log), id, options.ingest.clone()));
-        let deposit = self.api_writes.then(deposit);
+        let deposit = Deposit::new(Arc::clone(self.log), id, options.ingest.clone());
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
         let representations =
@@ -316,7 +325,7 @@ impl SetOpener<'_> {
             rdf: None,
             status,
             copies,
-            deposit,
+            deposit: Some(deposit),
             entities: None,
         })
     }
@@ -329,6 +338,6 @@ struct Opened {
     rdf: Option<RdfWatch>,
     status: Arc<WatchStatus>,
     copies: Copies,
-    deposit: Option<Arc<Deposit>>,
-    entities: Option<Arc<EntityWriter>>,
+    deposit: Option<Deposit>,
+    entities: Option<EntityWriter>,
 }

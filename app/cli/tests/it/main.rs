@@ -52,6 +52,7 @@ mod rdf_input;
 mod reading;
 mod real;
 mod real_rdf;
+mod reload;
 mod same_words;
 mod sdshare_server;
 mod selection;

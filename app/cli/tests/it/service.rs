@@ -74,6 +74,32 @@ fn servers_report_readiness_status_and_the_watchdog() {
 }
 
 #[test]
+fn a_reload_is_reported_with_its_begin_and_its_end() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let place = tempfile::tempdir().unwrap();
+    let papers = place.path().join("papers");
+    std::fs::create_dir(&papers).unwrap();
+    let config = place.path().join("abreast.toml");
+    std::fs::write(&config, format!("[[set]]\nfolder = {papers:?}\n")).unwrap();
+    let manager = manager(place.path());
+    let mut command = abreast();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    let child = started(command, place.path());
+    until(&manager, "READY=1");
+    // With a faulty configuration, too, the reload ends.
+    for text in [format!("[[set]]\nfolder = {papers:?}\ntitle = \"T\"\n"), "faulty".to_owned()] {
+        std::fs::write(&config, text).unwrap();
+        kill_process(Pid::from_child(&child.0), Signal::HUP).unwrap();
+        let messages = until(&manager, "RELOADING=1");
+        let message = messages.last().unwrap();
+        let time = message.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
+        assert!(time.is_some_and(|time| time.parse::<u64>().is_ok()), "{message}");
+        until(&manager, "READY=1");
+    }
+    end(child, &manager);
+}
+
+#[test]
 fn servers_answer_on_a_socket_that_is_passed_on() {
     let place = tempfile::tempdir().unwrap();
     let papers = place.path().join("papers");

@@ -271,7 +271,7 @@ fn wrong_usage_is_code_2_with_help() {
 }
 
 #[test]
-fn a_hangup_stops_in_order_and_a_second_signal_at_once() {
+fn a_signal_stops_in_order_and_a_second_one_at_once() {
     use rustix::process::{Pid, Signal, kill_process};
     let temporary = tempfile::tempdir().unwrap();
     let original = temporary.path().join("original");
@@ -288,10 +288,10 @@ fn a_hangup_stops_in_order_and_a_second_signal_at_once() {
     };
     let stop = |child: &Running, signal| kill_process(Pid::from_child(&child.0), signal).unwrap();
     let (mut child, _) = serve("log");
-    stop(&child, Signal::HUP);
+    stop(&child, Signal::TERM);
     assert_eq!(child.0.wait().unwrap().code(), Some(0));
     let log = fs::read_to_string(temporary.path().join("log")).unwrap();
-    assert!(log.contains("stopping") && log.contains("SIGHUP"), "{log}");
+    assert!(log.contains("stopping") && log.contains("SIGTERM"), "{log}");
     // A request that waits keeps the server for seconds.
     let (mut child, address) = serve("log");
     let mut waiting = std::net::TcpStream::connect(&address).unwrap();

@@ -134,6 +134,7 @@ async fn run(
         Call::Sets => sets::all(context).await,
         Call::Set(slug) => sets::one(context, slug).await,
         Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
+        Call::Scan(slug) => sets::scan(context, slug).await,
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
         Call::RecordChanges(slug) => changes::record(context, slug, request).await,
         Call::ImportEntities(slug) => entities::import(context, slug, request).await,

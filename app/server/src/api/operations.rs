@@ -31,6 +31,7 @@ pub(crate) enum Call<'p> {
     Sets,
     Set(&'p str),
     ConfirmDeletions(&'p str),
+    Scan(&'p str),
     ReadChanges(&'p str),
     RecordChanges(&'p str),
     ImportEntities(&'p str),
@@ -57,7 +58,7 @@ const fn operation(
 }
 
 /// All operations of the API.
-pub(crate) static OPERATIONS: [Operation; 21] = [
+pub(crate) static OPERATIONS: [Operation; 22] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
     operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
@@ -98,6 +99,7 @@ pub(crate) static OPERATIONS: [Operation; 21] = [
         WRITE,
         &[200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503],
     ),
+    operation("POST", "/api/v1/sets/{set}/scan", ADMIN, &[202, 400, 401, 403, 404, 409, 500]),
     operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
     operation(
         "PUT",
@@ -181,6 +183,9 @@ pub(crate) fn find<'p>(
         }
         ("sets", Some(set), Some("entities")) => {
             choose("/api/v1/sets/{set}/entities", &[("POST", Call::ImportEntities(set))])
+        }
+        ("sets", Some(set), Some("scan")) => {
+            choose("/api/v1/sets/{set}/scan", &[("POST", Call::Scan(set))])
         }
         ("sets", Some(set), Some("push")) => {
             choose("/api/v1/sets/{set}/push", &[("POST", Call::Push(set))])

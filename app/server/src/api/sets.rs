@@ -95,6 +95,21 @@ pub(super) async fn confirm_deletions(
     one(context, slug).await
 }
 
+/// Starts a scan of the set's folder or files, or a poll of the endpoint, and does not wait for the
+/// end.
+pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+    if !context.target(slug)?.published.watch.request_scan() {
+        return Err(Problem::new(
+            ProblemKind::Conflict,
+            "this set has no folder and no endpoint that could be scanned",
+        )
+        .help("its changes come through the API"));
+    }
+    let mut answer = one(context, slug).await?;
+    *answer.status_mut() = StatusCode::ACCEPTED;
+    Ok(answer)
+}
+
 /// The tokens, without their digests.
 pub(super) fn tokens(context: &Context<'_>) -> Answer {
     #[derive(Serialize)]

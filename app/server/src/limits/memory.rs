@@ -20,8 +20,8 @@ const SHARES: usize = 64;
 /// half.
 const STREAMS: usize = 1_024;
 
-/// The remaining memory for requests, and places for event streams.
-#[derive(Debug)]
+/// The remaining memory for requests, and places for event streams. Clones share both.
+#[derive(Clone, Debug)]
 pub struct Memory {
     bytes: Arc<Semaphore>,
     made: ClientPlaces,

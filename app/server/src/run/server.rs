@@ -17,7 +17,7 @@ use crate::routes::{
 use crate::run::route::{Route, route};
 use crate::site::heads::Heads;
 use crate::site::resource;
-use crate::site::served::{ServedSet, Site};
+use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
 use abreast_source::projection::Topic;
@@ -125,8 +125,10 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop` becomes true, then finishes the requests in flight.
-    pub async fn run(self, site: Arc<Site>, stop: watch::Receiver<bool>) {
+    /// Answers until `stop` becomes true, then finishes the requests in flight. Each request uses the
+    /// site that is current when it begins; all sites have the same log.
+    pub async fn run(self, sites: Arc<CurrentSite>, stop: watch::Receiver<bool>) {
+        let site = sites.now();
         let heads = match Heads::start(Arc::clone(site.publisher.log())) {
             Ok(heads) => heads,
             Err(error) => {
@@ -140,9 +142,10 @@ impl Server {
         if let Some(api) = &site.api {
             api.fit(self.options.connections);
         }
+        drop(site);
         let connection_slots = ConnectionSlots::new(self.options.connections);
         let shared = Arc::new(Shared {
-            site,
+            sites,
             options: self.options,
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
@@ -170,7 +173,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 struct Shared {
-    site: Arc<Site>,
+    sites: Arc<CurrentSite>,
     options: ServerOptions,
     stopping: AtomicBool,
     /// Ends event streams, which would not end by themselves.
@@ -229,7 +232,7 @@ async fn handle(
     mut request: Request<Incoming>,
     peer: Peer,
 ) -> io::Result<Answer> {
-    let site = &shared.site;
+    let site = &shared.sites.now();
     let base = site.publisher.urls().base();
     if shared.options.strip_prefix
         && let Some(uri) = without_prefix(request.uri(), base)
@@ -242,7 +245,7 @@ async fn handle(
     let is_probe = request.uri().path() == "/readyz";
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
-    let answer = answer(shared, request, peer).await?;
+    let answer = answer(shared, site, request, peer).await?;
     let mut answer = present(answer, &accepted, base, is_probe).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -252,18 +255,22 @@ async fn handle(
 
 async fn answer(
     shared: &Arc<Shared>,
+    site: &Arc<Site>,
     request: Request<Incoming>,
     peer: Peer,
 ) -> io::Result<Answer> {
-    let client = shared.options.trusted_proxies.client(peer, request.headers());
+    let client = match shared.sites.trusted_proxies() {
+        Some(proxies) => proxies.client(peer, request.headers()),
+        None => shared.options.trusted_proxies.client(peer, request.headers()),
+    };
     if hub::is_path(request.uri().path()) {
-        return Ok(handle_hub(shared, request, client).await);
+        return Ok(handle_hub(shared, site, request, client).await);
     }
     if api::is_path(request.uri().path()) {
-        return Ok(handle_api(shared, request, client).await);
+        return Ok(handle_api(shared, site, request, client).await);
     }
-    if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
-        return Ok(handle_callback(shared, &topic, request, client).await);
+    if let Some(topic) = callback::topic_at(site, request.uri().path()) {
+        return Ok(handle_callback(shared, site, &topic, request, client).await);
     }
     // The answer is 404 as for GET, instead of a refusal of the method, if clients cannot subscribe
     // at this path.
@@ -271,18 +278,23 @@ async fn answer(
         shared.counters.count(StatusCode::NOT_FOUND);
         return Ok(callback::not_offered());
     }
-    let answer = dispatch(shared, &request, &client).await?;
+    let answer = dispatch(shared, site, &request, &client).await?;
     shared.counters.count(answer.status());
     tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
 }
 
 /// Requests to the hub have bodies.
-async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
+async fn handle_hub(
+    shared: &Arc<Shared>,
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    client: Client,
+) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match refused(&request, reader) {
         Some(answer) => answer,
-        None => hub::answer(&shared.site, request, client).await,
+        None => hub::answer(site, request, client).await,
     };
     shared.counters.count(answer.status());
     answer
@@ -291,6 +303,7 @@ async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: Cl
 /// Requests for callbacks have bodies.
 async fn handle_callback(
     shared: &Arc<Shared>,
+    site: &Arc<Site>,
     topic: &Topic,
     request: Request<Incoming>,
     client: Client,
@@ -298,28 +311,33 @@ async fn handle_callback(
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match refused(&request, reader) {
         Some(answer) => answer,
-        None => callback::answer(&shared.site, topic, request, client).await,
+        None => callback::answer(site, topic, request, client).await,
     };
     shared.counters.count(answer.status());
     answer
 }
 
 /// Requests to the API may have bodies, and methods that write.
-async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
+async fn handle_api(
+    shared: &Arc<Shared>,
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    client: Client,
+) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let refused = refused(&request, reader);
-    if is_preflight(&request) && api::is_public(&shared.site, request.uri().path()) {
+    if is_preflight(&request) && api::is_public(site, request.uri().path()) {
         shared.counters.count(StatusCode::OK);
         return preflight();
     }
     // Scripts of other pages must not read responses to a token.
     let is_public = reader
         && !request.headers().contains_key(AUTHORIZATION)
-        && api::is_public(&shared.site, request.uri().path());
+        && api::is_public(site, request.uri().path());
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut answer = match refused {
         Some(answer) => answer,
-        None => api::answer(&shared.site, &shared.heads, request, client).await,
+        None => api::answer(site, &shared.heads, request, client).await,
     };
     if is_public {
         allow_browsers(answer.headers_mut());
@@ -331,6 +349,7 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Cl
 
 async fn dispatch(
     shared: &Arc<Shared>,
+    site: &Arc<Site>,
     request: &Request<Incoming>,
     client: &Client,
 ) -> io::Result<Answer> {
@@ -346,7 +365,6 @@ async fn dispatch(
     if let Some(answer) = refused(request, true) {
         return Ok(answer);
     }
-    let site = &shared.site;
     let route = route(request.uri().path(), |slug| site.sets.find(slug));
     let is_published =
         !matches!(route, Route::Live | Route::Metrics | Route::HubEvents | Route::NotFound);
@@ -371,7 +389,7 @@ async fn dispatch(
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
-        Route::Published(path) => published(shared, path, request, client).await,
+        Route::Published(path) => published((shared, site), path, request, client).await,
         Route::Resource(set, path) if path.is_empty() => Ok(to_page(set)),
         Route::Resource(set, path) => {
             let (method, headers) = (request.method(), request.headers());
@@ -442,12 +460,12 @@ fn preflight() -> Answer {
 
 /// Answers with the document, file or topic that a projection has at a path.
 async fn published(
-    shared: &Arc<Shared>,
+    (shared, site): (&Arc<Shared>, &Arc<Site>),
     path: String,
     request: &Request<Incoming>,
     client: &Client,
 ) -> io::Result<Answer> {
-    let (site, method, headers) = (&shared.site, request.method(), request.headers());
+    let (method, headers) = (request.method(), request.headers());
     let topic = site.publisher.topic_at(&path);
     let is_document = site.publisher.is_document(&path);
     if is_document || site.publisher.is_file(&path) {

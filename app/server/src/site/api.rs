@@ -6,7 +6,7 @@ use abreast_core::SetId;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most uploads at a time; a single client may have half. A server with fewer than 512 connections
@@ -63,11 +63,13 @@ impl ApiOptions {
 /// The API of a server.
 pub struct Api {
     pub(crate) options: ApiOptions,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) uploads: ClientPlaces,
-    /// Idempotency keys of requests, with a digest of each request.
-    pub(crate) keys: Mutex<HashMap<(SetId, String), [u8; 32]>>,
+    pub(crate) keys: Arc<Mutex<KnownKeys>>,
 }
+
+/// Idempotency keys of requests, with a digest of each request.
+type KnownKeys = HashMap<(SetId, String), [u8; 32]>;
 
 impl Api {
     /// An API with these options.
@@ -75,8 +77,16 @@ impl Api {
     /// # Errors
     /// The file of tokens cannot be read.
     pub fn new(options: ApiOptions) -> io::Result<Self> {
-        let tokens = Tokens::open(options.tokens.clone())?;
-        Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Mutex::default() })
+        let tokens = Arc::new(Tokens::open(options.tokens.clone())?);
+        Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Arc::default() })
+    }
+
+    /// The same API with other settings. The file of tokens remains; uploads in progress and
+    /// idempotency keys are shared.
+    #[must_use]
+    pub fn with(&self, options: ApiOptions) -> Self {
+        let (uploads, keys) = (self.uploads.clone(), Arc::clone(&self.keys));
+        Self { options, tokens: Arc::clone(&self.tokens), uploads, keys }
     }
 
     /// Limits uploads, so that they use only a part of the connections.

@@ -1,6 +1,7 @@
 //! The site: all data that requests to a server can use.
 
 use crate::api::Api;
+use crate::connection::client::TrustedProxies;
 use crate::limits::memory::Memory;
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
@@ -12,7 +13,7 @@ use abreast_source::publish::{PublishedSet, Publisher};
 use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A set, with the server's data about it.
 pub struct ServedSet {
@@ -74,9 +75,9 @@ pub struct ServedSets {
     places: HashMap<String, usize>,
 }
 
-impl FromIterator<ServedSet> for ServedSets {
-    fn from_iter<T: IntoIterator<Item = ServedSet>>(sets: T) -> Self {
-        let all: Vec<_> = sets.into_iter().map(Arc::new).collect();
+impl<S: Into<Arc<ServedSet>>> FromIterator<S> for ServedSets {
+    fn from_iter<T: IntoIterator<Item = S>>(sets: T) -> Self {
+        let all: Vec<Arc<ServedSet>> = sets.into_iter().map(Into::into).collect();
         let places = all
             .iter()
             .enumerate()
@@ -115,10 +116,51 @@ pub struct Site {
     /// The memory for rendering and for large requests.
     pub memory: Memory,
     /// Renders the text for `/metrics`.
-    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// The site that new requests use. It can be replaced while the server runs; requests in progress
+/// finish with the site that they began with.
+pub struct CurrentSite {
+    site: RwLock<Arc<Site>>,
+    trusted_proxies: RwLock<Option<TrustedProxies>>,
+}
+
+impl CurrentSite {
+    /// Creates a value with this site as the current one.
+    pub fn new(site: impl Into<Arc<Site>>) -> Self {
+        Self { site: RwLock::new(site.into()), trusted_proxies: RwLock::default() }
+    }
+
+    /// Returns the site that new requests use now.
+    pub fn now(&self) -> Arc<Site> {
+        Arc::clone(&self.site.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the site for all later requests.
+    pub fn replace(&self, site: impl Into<Arc<Site>>) {
+        let site = site.into();
+        let old = std::mem::replace(
+            &mut *self.site.write().unwrap_or_else(PoisonError::into_inner),
+            site,
+        );
+        // Dropping a site may take time; requests do not wait for it.
+        drop(old);
+    }
+
+    /// Replaces the trusted proxies of the server's options.
+    pub fn trust_proxies(&self, proxies: TrustedProxies) {
+        *self.trusted_proxies.write().unwrap_or_else(PoisonError::into_inner) = Some(proxies);
+    }
+
+    /// The trusted proxies, if those of the server's options were replaced.
+    pub(crate) fn trusted_proxies(&self) -> Option<TrustedProxies> {
+        self.trusted_proxies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// The hub of a site.
+#[derive(Clone)]
 pub struct SiteHub {
     /// The hub that delivers; its store has the topics.
     pub hub: Hub,

@@ -137,7 +137,7 @@ impl ApiWorld {
             api: Some(api.unwrap()),
             hub: None,
             memory: abreast_server::Memory::default(),
-            metrics: Box::new(String::new),
+            metrics: Arc::new(String::new),
         };
         let trusted_proxies = settings.trusted_proxies.clone();
         let server = ServerOptions { trusted_proxies, ..ServerOptions::default() };

@@ -91,7 +91,7 @@ impl Pushing {
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());
         let site_hub = Some(SiteHub { hub: hub.clone(), serves: true });
-        let metrics = Box::new(|| recorder().render());
+        let metrics = Arc::new(|| recorder().render());
         let site = Site {
             publisher,
             sets,

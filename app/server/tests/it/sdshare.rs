@@ -162,7 +162,7 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
         published,
     };
     let publisher = publisher.with_projection(SdShare::default());
-    let (sets, metrics) = ([served].into_iter().collect(), Box::new(String::new));
+    let (sets, metrics) = ([served].into_iter().collect(), std::sync::Arc::new(String::new));
     Served::start(
         Site {
             publisher,

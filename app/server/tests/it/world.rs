@@ -121,7 +121,7 @@ impl World {
             Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents)
                 .unwrap();
         let served = Self::served(published, "A <set>");
-        let metrics = Box::new(|| "abreast_test 1\n".into());
+        let metrics = std::sync::Arc::new(|| "abreast_test 1\n".into());
         let sets = [served].into_iter().collect();
         Site {
             publisher,
@@ -174,8 +174,9 @@ impl Served {
         let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let thread =
-            std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(server.run(Arc::new(abreast_server::CurrentSite::new(site)), stopped));
+        });
         Self { address, stop, thread: Some(thread) }
     }
 

@@ -15,6 +15,17 @@ pub struct Contexts {
     documents: Arc<BTreeMap<String, Arc<Context>>>,
 }
 
+/// Equal if the same IRIs have the same documents.
+impl PartialEq for Contexts {
+    fn eq(&self, other: &Self) -> bool {
+        let documents = |contexts: &Self| -> Vec<(String, String)> {
+            let all = contexts.documents.iter();
+            all.map(|(iri, context)| (iri.clone(), context.document.clone())).collect()
+        };
+        Arc::ptr_eq(&self.documents, &other.documents) || documents(self) == documents(other)
+    }
+}
+
 #[derive(Debug)]
 struct Context {
     document: String,

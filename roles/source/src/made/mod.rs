@@ -24,4 +24,4 @@ pub(crate) use file::MadeFile;
 pub(crate) use making::{Making, sync_folder};
 pub(crate) use sweep::{MAKING, discard, folders, remove, sweep};
 pub(crate) use worker::Signal;
-pub use worker::Worker;
+pub(crate) use worker::Worker;

@@ -34,9 +34,10 @@ impl Signal {
     }
 }
 
-/// A thread that makes files. Dropping stops the thread; unfinished files are removed.
+/// A thread that makes files. Dropping stops the thread and waits for its end; unfinished files
+/// are removed.
 #[derive(Debug)]
-pub struct Worker {
+pub(crate) struct Worker {
     signal: Arc<Signal>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,9 +59,6 @@ impl Worker {
         let _ = signal.thread.set(thread.thread().clone());
         Ok(Self { signal, thread: Some(thread) })
     }
-
-    /// Stops the thread, and waits for its end.
-    pub fn stop(self) {}
 }
 
 impl Drop for Worker {

@@ -37,7 +37,16 @@ const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
 const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
 
+/// The place of a document in the cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'p> {
+    pub(crate) path: &'p str,
+    /// Edition of the set, or of all sets. A document of another edition is not used.
+    pub(crate) edition: u64,
+}
+
 struct Slot {
+    edition: u64,
     version: Version,
     /// State of the log, read before the version was determined. The version is valid while the log
     /// has this state.
@@ -88,19 +97,19 @@ impl DocumentCache {
 
     /// Returns the document if it is cached and was of the newest version when the log had this
     /// state.
-    pub(crate) fn fresh_at(&self, path: &str, at: LogState) -> Option<Arc<Document>> {
-        self.fresh(path, |slot| slot.at == Some(at))
+    pub(crate) fn fresh_at(&self, place: Place<'_>, at: LogState) -> Option<Arc<Document>> {
+        self.fresh(place, |slot| slot.at == Some(at))
     }
 
     /// Returns the document if it is cached with this version, which is the newest version for this
     /// state of the log.
     pub(crate) fn of_version(
         &self,
-        path: &str,
+        place: Place<'_>,
         version: &Version,
         at: Option<LogState>,
     ) -> Option<Arc<Document>> {
-        self.fresh(path, |slot| {
+        self.fresh(place, |slot| {
             let same = slot.version == *version;
             if same {
                 slot.at = at;
@@ -109,12 +118,16 @@ impl DocumentCache {
         })
     }
 
-    fn fresh(&self, path: &str, is_fresh: impl FnOnce(&mut Slot) -> bool) -> Option<Arc<Document>> {
+    fn fresh(
+        &self,
+        place: Place<'_>,
+        is_fresh: impl FnOnce(&mut Slot) -> bool,
+    ) -> Option<Arc<Document>> {
         let mut slots = lock(&self.slots);
         slots.tick += 1;
         let tick = slots.tick;
-        let slot = slots.by_path.get_mut(path)?;
-        if !is_fresh(slot) {
+        let slot = slots.by_path.get_mut(place.path)?;
+        if slot.edition != place.edition || !is_fresh(slot) {
             return None;
         }
         slot.used = tick;
@@ -125,19 +138,20 @@ impl DocumentCache {
     /// for the first.
     pub(crate) fn get_or_render(
         &self,
-        path: &str,
+        place: Place<'_>,
         resolved: &dyn ResolvedDocument,
         heads: HeadReader<'_>,
     ) -> Result<Arc<Document>, PublishError> {
         // The state of the log is read first, so that the version is at least as new as the state.
         let at = resolved.follows().and_then(|set| LogState::of(heads, set));
         let version = &resolved.version(heads)?;
-        if let Some(document) = self.of_version(path, version, at) {
+        if let Some(document) = self.of_version(place, version, at) {
             return Ok(document);
         }
+        let Place { path, edition } = place;
         let rendering = self.rendering_of(path);
         let _once = lock(&rendering);
-        if let Some(document) = self.of_version(path, version, at) {
+        if let Some(document) = self.of_version(place, version, at) {
             return Ok(document);
         }
         let mut document = self.render_version(path, resolved, version)?;
@@ -148,7 +162,7 @@ impl DocumentCache {
         let used = slots.tick;
         slots.by_path.insert(
             path.into(),
-            Slot { version: *version, at, document: Arc::clone(&document), used },
+            Slot { edition, version: *version, at, document: Arc::clone(&document), used },
         );
         slots.shrink();
         Ok(document)

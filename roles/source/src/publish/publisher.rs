@@ -1,13 +1,13 @@
 //! Publisher, which resolves paths of documents and topics through projections.
 
 use super::body::{Body, Document};
-use super::cache::DocumentCache;
+use super::cache::{DocumentCache, Place};
 use super::document::{LogState, ResolvedDocument, Whole};
 use super::error::PublishError;
 use super::files::{FileError, PublishedFile};
 use super::head_reader::HeadReader;
 use super::news::{EndedTopic, News, NewsRequest};
-use super::set::PublishedSet;
+use super::set::{PublishedSet, next_edition};
 use super::site::SiteDocument;
 use super::topic::Topic;
 use crate::publish::{SourceUrls, cache};
@@ -26,7 +26,9 @@ pub struct Publisher {
     /// Index of each set in `sets`, by the name of the set in URLs.
     places: HashMap<String, usize>,
     projections: Vec<Box<dyn Projection>>,
-    cache: DocumentCache,
+    cache: Arc<DocumentCache>,
+    /// Edition of the documents that do not belong to one set.
+    edition: u64,
 }
 
 impl Publisher {
@@ -43,11 +45,39 @@ impl Publisher {
         projections: Vec<Box<dyn Projection>>,
         cache_folder: PathBuf,
     ) -> io::Result<Self> {
-        let cache = DocumentCache::new(cache_folder)?;
+        let cache = Arc::new(DocumentCache::new(cache_folder)?);
+        Ok(Self::with_cache(log, urls, sets, projections, cache))
+    }
+
+    fn with_cache(
+        log: Arc<dyn ChangeLog>,
+        urls: SourceUrls,
+        sets: impl IntoIterator<Item = impl Into<Arc<PublishedSet>>>,
+        projections: Vec<Box<dyn Projection>>,
+        cache: Arc<DocumentCache>,
+    ) -> Self {
         let sets: Vec<Arc<PublishedSet>> = sets.into_iter().map(Into::into).collect();
         let places =
             sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
-        Ok(Self { log, urls, sets, places, projections, cache })
+        Self { log, urls, sets, places, projections, cache, edition: next_edition() }
+    }
+
+    /// A publisher of other sets, with the same log, URLs and cache. Cached documents remain for sets
+    /// that both publishers have.
+    pub(crate) fn successor(
+        &self,
+        sets: impl IntoIterator<Item = impl Into<Arc<PublishedSet>>>,
+        projections: Vec<Box<dyn Projection>>,
+    ) -> Self {
+        let (log, urls, cache) =
+            (Arc::clone(&self.log), self.urls.clone(), Arc::clone(&self.cache));
+        Self::with_cache(log, urls, sets, projections, cache)
+    }
+
+    /// Edition of the document at a path.
+    fn edition_at(&self, path: &str) -> u64 {
+        let set = path.split('/').next().and_then(|slug| self.find_set(slug));
+        set.map_or(self.edition, |set| set.edition)
     }
 
     /// Replaces the default projections; projections are tried in this order.
@@ -126,9 +156,10 @@ impl Publisher {
     /// Document at a path, if a valid copy is cached. Reads neither the store nor a disk.
     pub fn cached(&self, path: &str) -> Option<Arc<Document>> {
         let (resolved, heads) = (self.resolve(path)?, HeadReader::known(&*self.log));
+        let place = Place { path, edition: self.edition_at(path) };
         match resolved.follows() {
-            Some(set) => self.cache.fresh_at(path, LogState::of(heads, set)?),
-            None => self.cache.of_version(path, &resolved.version(heads).ok()?, None),
+            Some(set) => self.cache.fresh_at(place, LogState::of(heads, set)?),
+            None => self.cache.of_version(place, &resolved.version(heads).ok()?, None),
         }
     }
 
@@ -139,7 +170,8 @@ impl Publisher {
     /// The document does not exist, or cannot be rendered now.
     pub fn document(&self, path: &str) -> Result<Arc<Document>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
-        self.cache.get_or_render(path, &*resolved, HeadReader::stored(&*self.log))
+        let place = Place { path, edition: self.edition_at(path) };
+        self.cache.get_or_render(place, &*resolved, HeadReader::stored(&*self.log))
     }
 
     fn resolve_query(

@@ -12,6 +12,14 @@ use crate::scan::status::WatchStatus;
 use crate::versions::VersionUrls;
 use abreast_core::SetId;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The number of a set with its options, or of all sets of a publisher: documents are cached for one edition.
+static EDITIONS: AtomicU64 = AtomicU64::new(1);
+
+pub(super) fn next_edition() -> u64 {
+    EDITIONS.fetch_add(1, Ordering::Relaxed)
+}
 
 /// One published set, with its URLs and options.
 #[derive(Debug)]
@@ -38,6 +46,9 @@ pub struct PublishedSet {
     pub notifications: Option<Notifications>,
     /// Data of projections for the set: archive, dumps, snapshots, and their options.
     pub parts: Parts,
+    /// Differs between two values for the same set, such as before and after a change of its
+    /// options.
+    pub edition: u64,
 }
 
 impl PublishedSet {
@@ -55,6 +66,7 @@ impl PublishedSet {
             about: About::default(),
             notifications: None,
             parts: Parts::default(),
+            edition: next_edition(),
         }
     }
 

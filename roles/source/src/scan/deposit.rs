@@ -77,7 +77,7 @@ pub struct Deposit {
     log: Arc<dyn ChangeLog>,
     set: SetId,
     options: IngestOptions,
-    places: [Mutex<()>; PLACES],
+    places: Arc<[Mutex<()>; PLACES]>,
 }
 
 /// A file that is being uploaded.
@@ -127,7 +127,15 @@ impl Deposit {
     /// Creates a writer for a set. `options` must be the options of the watch on the folder, so
     /// that both share the links and the count of writes.
     pub fn new(log: Arc<dyn ChangeLog>, set: SetId, options: IngestOptions) -> Self {
-        Self { log, set, options, places: std::array::from_fn(|_| Mutex::new(())) }
+        let places = Arc::new(std::array::from_fn(|_| Mutex::new(())));
+        Self { log, set, options, places }
+    }
+
+    /// Shares the locks of paths with a former value for the same set, whose changes may be
+    /// unfinished.
+    #[must_use]
+    pub fn after(self, former: &Self) -> Self {
+        Self { places: Arc::clone(&former.places), ..self }
     }
 
     /// Returns the source of the links of files.

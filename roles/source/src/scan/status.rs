@@ -47,6 +47,10 @@ struct Inner {
     /// Whether a scan that is still running uses the confirmation.
     confirming: bool,
     when_read: Option<Continuation>,
+    /// A scan was requested, and has not begun.
+    scan_wanted: bool,
+    /// Nothing is read: the changes of the set come from another writer.
+    is_unwatched: bool,
 }
 
 /// Function that is called when the first scan is complete.
@@ -61,7 +65,7 @@ impl std::fmt::Debug for Continuation {
 impl WatchStatus {
     /// Creates the status of a set without a watch, whose changes come from another writer.
     pub fn stopped() -> Self {
-        let inner = Inner { state: WatchState::Stopped, ..Inner::default() };
+        let inner = Inner { state: WatchState::Stopped, is_unwatched: true, ..Inner::default() };
         Self(Mutex::new(inner))
     }
 
@@ -110,6 +114,23 @@ impl WatchStatus {
     /// without the guard.
     pub fn confirm_deletions(&self) {
         self.lock().confirmed = true;
+    }
+
+    /// Requests that the folder, the files or the endpoint is read now, or again after the reading in
+    /// progress. Several requests before the reading begins are one. Returns whether the set has
+    /// something to read.
+    pub fn request_scan(&self) -> bool {
+        let mut inner = self.lock();
+        inner.scan_wanted = !inner.is_unwatched;
+        inner.scan_wanted
+    }
+
+    pub(crate) fn is_scan_wanted(&self) -> bool {
+        self.lock().scan_wanted
+    }
+
+    pub(crate) fn take_scan_wanted(&self) -> bool {
+        std::mem::take(&mut self.lock().scan_wanted)
     }
 
     pub(crate) fn is_confirmed(&self) -> bool {
@@ -198,6 +219,18 @@ mod tests {
         status.set(WatchState::Watching);
         status.when_read(then("read"));
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["waiting", "read"]);
+    }
+
+    #[test]
+    fn requests_before_a_scan_begins_are_one_scan() {
+        let status = WatchStatus::default();
+        assert!(!status.is_scan_wanted());
+        assert!(status.request_scan() && status.request_scan());
+        assert!(status.take_scan_wanted());
+        assert!(!status.take_scan_wanted());
+        let status = WatchStatus::stopped();
+        assert!(!status.request_scan());
+        assert!(!status.is_scan_wanted());
     }
 
     #[test]

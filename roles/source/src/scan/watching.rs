@@ -218,6 +218,8 @@ impl<'w> Round<'w> {
 
     fn run(mut self) -> Result<Infallible, Ended> {
         let options = &self.watching.options;
+        // The first scan is as good.
+        self.watching.status.take_scan_wanted();
         self.first_scan()?;
         self.watching.status.set_folder(&self.folder);
         let mut next_check = Instant::now() + RETRY;
@@ -259,7 +261,8 @@ impl<'w> Round<'w> {
                 tracing::warn!(%folder, "too many changes at once to follow one by one; scanning");
             }
             let again = self.scan_again(now);
-            if overflow || read_all || again || next_scan.is_some_and(|at| now >= at) {
+            let wanted = self.watching.status.take_scan_wanted();
+            if overflow || read_all || again || wanted || next_scan.is_some_and(|at| now >= at) {
                 self.pending.leave_to_scan(now);
                 self.watching.check_root(&self.root, &self.folder)?;
                 let report = self.full_scan(read_all)?;

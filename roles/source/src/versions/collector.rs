@@ -34,7 +34,7 @@ const SWEEP: Duration = Duration::from_secs(24 * 3_600);
 const RETRY: Duration = Duration::from_secs(10);
 
 /// A set with stored versions, and their retention policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSet {
     /// Number of the set in the log.
     pub set: SetId,

@@ -214,7 +214,11 @@ fn the_keeper_takes_copies_until_it_is_stopped() {
     let world = World::begun();
     put(&world, ["a".to_owned()]);
     let publisher = Arc::new(publisher(&world, 10));
-    let keeper = Keeper::start(Arc::clone(&publisher)).unwrap();
+    let keeper = Keeper::start({
+        let publisher = Arc::clone(&publisher);
+        move || Arc::clone(&publisher)
+    })
+    .unwrap();
     abreast_testkit::eventually("a copy was taken", || {
         publisher.sets()[0].archive().unwrap().span() == Some((1, 1))
     });

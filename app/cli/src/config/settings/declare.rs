@@ -16,6 +16,26 @@ pub(crate) struct Table {
     pub(crate) keys: &'static [Key],
 }
 
+/// The values of a table of the configuration file.
+pub(crate) trait Declared {
+    /// The declaration of the table.
+    fn table() -> &'static Table;
+
+    /// The values as text, in the order of the keys.
+    fn values(&self) -> Vec<String>;
+
+    /// The keys with different values, and both values. The value of an absent key is the default.
+    fn different(&self, other: &Self) -> Vec<(&'static Key, [String; 2])> {
+        let values = self.values().into_iter().zip(other.values());
+        let shown = Self::table()
+            .keys
+            .iter()
+            .zip(values)
+            .map(|(key, (one, two))| (key, [one, two].map(|value| key.shown(&value))));
+        shown.filter(|(_, [one, two])| one != two).collect()
+    }
+}
+
 /// A key of a table.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
@@ -28,6 +48,8 @@ pub(crate) struct Key {
     pub(super) flag: Option<&'static str>,
     /// The table of the value.
     pub(crate) inner: Option<&'static Table>,
+    /// Only a start applies the value.
+    pub(crate) is_of_start: bool,
 }
 
 impl Table {
@@ -65,6 +87,16 @@ impl Key {
         Some(self.printed(self.default?.parse().ok()?))
     }
 
+    /// A value as text, without the `Some` of the type; `None` is replaced by the default.
+    fn shown(&self, value: &str) -> String {
+        let value =
+            value.strip_prefix("Some(").and_then(|value| value.strip_suffix(')')).unwrap_or(value);
+        match (value, self.default) {
+            ("None", Some(default)) => default.to_owned(),
+            _ => value.to_owned(),
+        }
+    }
+
     /// Equal times, and equal sizes, are printed equally.
     pub(super) fn printed(&self, value: Value) -> Value {
         let text = value.as_str().unwrap_or_default();
@@ -83,7 +115,7 @@ impl Key {
 /// Declares a table of the configuration file, and the type that it is read as.
 ///
 /// A key has its meaning, type and default, then, if there are any, its name in the file, the table of its value, the
-/// flag and the environment variable that replace it. Without a default, the meaning states it after `Default: `.
+/// flag and the environment variable that replace it, and `restart true` if only a start applies the value. Without a default, the meaning states it after `Default: `.
 macro_rules! settings {
     (
         $(#[doc = $about:literal])*
@@ -92,7 +124,7 @@ macro_rules! settings {
                 $(#[doc = $doc:literal])*
                 $(#[serde($absent:ident)])?
                 $field:ident: $kind:ty $(= $default:tt)? $(, key $name:literal)? $(, table $inner:ident)?
-                $(, flag $flag:literal)? $(, env $env:literal)?;
+                $(, flag $flag:literal)? $(, env $env:literal)? $(, restart $restart:literal)?;
             )*
         }
         $(with { $($more:tt)* })?
@@ -120,8 +152,19 @@ macro_rules! settings {
                 #[cfg(test)]
                 flag: [$(Some($flag),)? None][0],
                 inner: [$(Some(&$inner),)? None][0],
+                is_of_start: [$($restart,)? false][0],
             }),*],
         };
+
+        impl crate::config::settings::declare::Declared for $file {
+            fn table() -> &'static crate::config::settings::declare::Table {
+                &$table
+            }
+
+            fn values(&self) -> Vec<String> {
+                vec![$(format!("{:?}", self.$field)),*]
+            }
+        }
     };
 }
 pub(super) use settings;

@@ -9,25 +9,25 @@ settings! {
     /// The configuration file.
     FILE File "" {
         /// Address to listen on, `HOST:PORT`.
-        listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN";
+        listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
         /// Public base URL: every URL in every document starts with it. Default: `http://` and the listen address.
-        base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL";
+        base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
         /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set.
-        data: Option<PathBuf>, flag "--data", env "ABREAST_DATA";
+        data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
         /// append to it ([push.md](push.md)).
         trusted_proxies: Option<Vec<String>> = [], flag "--trusted-proxy", env "ABREAST_TRUSTED_PROXIES";
         /// A proxy leaves the path of `base_url` in requests ([publishing.md](publishing.md)). By default it removes the
         /// path.
-        strip_prefix: Option<bool> = false;
+        strip_prefix: Option<bool> = false, restart true;
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.
-        hub: Option<HubFile>, table HUB;
+        hub: Option<HubFile>, table HUB, restart true;
         /// Notifications of the sets.
         notify: Option<NotifyFile>, table NOTIFY;
         /// The account that publishes change sets over XMPP.
-        xmpp: Option<XmppFile>, table XMPP;
+        xmpp: Option<XmppFile>, table XMPP, restart true;
         /// Copies that `abreast sync` makes.
         #[serde(default)]
         mirror: Vec<toml::Table>;
@@ -95,7 +95,7 @@ settings! {
     /// Notifications of the sets ([push.md](push.md)).
     NOTIFY NotifyFile "[notify]" {
         /// Publish notifications.
-        enabled: Option<bool> = true;
+        enabled: Option<bool> = true, restart true;
         /// The longest pause between two notifications while changes continue; after a single change, a tenth.
         debounce: Option<Time> = "200ms";
         /// Changes in one notification, 1 to 50000.

@@ -218,8 +218,11 @@ impl Shared {
         // logged.
         let mut awaited: Option<(Instant, bool)> = None;
         let mut listed = Listing::default();
+        // A scan was requested, and the files were not read since.
+        let mut wanted = false;
         while !self.is_stopping() {
             let begun = Instant::now();
+            wanted |= self.status.take_scan_wanted();
             let pause = match list(&folder.path, &folder.private) {
                 Err(error) => {
                     self.status.set(WatchState::Vanished(error.to_string()));
@@ -242,7 +245,7 @@ impl Shared {
                         self.report(&folder.path.display(), &Ok(report));
                         read = Some(files.clone());
                     }
-                    let again = read.as_ref() != Some(&files) || confirmed;
+                    let again = read.as_ref() != Some(&files) || confirmed || wanted;
                     if again && settled {
                         let before = read.as_deref().unwrap_or_default();
                         let result = match seen::unsettled(&files, before, &folder.options.rest) {
@@ -256,7 +259,9 @@ impl Shared {
                                 continue;
                             }
                             // Invalid input is not read again until a file changes.
-                            Ok(()) | Err(_) => (read, awaited) = (Some(files.clone()), None),
+                            Ok(()) | Err(_) => {
+                                (read, awaited, wanted) = (Some(files.clone()), None, false);
+                            }
                         }
                     }
                     last = Some(files);
@@ -288,6 +293,7 @@ impl Shared {
     /// response.
     fn poll(&self, set: &mut SparqlSet) {
         while !self.is_stopping() {
+            self.status.take_scan_wanted();
             self.status.set(WatchState::Scanning);
             let confirmed = self.status.take_confirmed();
             self.begin(&mut set.options, confirmed, &*set.log, set.set);
@@ -393,12 +399,15 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Waits until the time is over or the watch is stopped. With `for_confirmation`, also returns
-    /// when deletions are confirmed.
+    /// Waits until the time is over, the watch is stopped or a scan is requested. With
+    /// `for_confirmation`, also returns when deletions are confirmed.
     fn wait(&self, time: Duration, for_confirmation: bool) {
         let until = Instant::now() + time;
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        while !(self.is_stopping() || for_confirmation && self.status.is_confirmed()) {
+        while !(self.is_stopping()
+            || self.status.is_scan_wanted()
+            || for_confirmation && self.status.is_confirmed())
+        {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;

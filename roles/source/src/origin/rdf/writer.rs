@@ -76,6 +76,13 @@ impl EntityWriter {
         Self { log, set, contents, options: options.clone(), importing: Arc::default() }
     }
 
+    /// Shares the lock of imports with a former value for the same set, whose changes may be
+    /// unfinished.
+    #[must_use]
+    pub fn after(self, former: &Self) -> Self {
+        Self { importing: Arc::clone(&former.importing), ..self }
+    }
+
     /// Locks out imports. Hold the result until the change of an entity is durable.
     ///
     /// # Errors

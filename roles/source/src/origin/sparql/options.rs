@@ -32,6 +32,14 @@ pub struct SparqlOptions {
     pub secret: Option<PendingSecret>,
 }
 
+/// Equal if all options are equal, including credentials of the HTTP client.
+impl PartialEq for SparqlOptions {
+    fn eq(&self, other: &Self) -> bool {
+        // Logins are hidden in the text.
+        format!("{self:?}") == format!("{other:?}") && self.net.credentials == other.net.credentials
+    }
+}
+
 impl SparqlOptions {
     /// Creates default options for an endpoint with this URL.
     pub fn new(url: impl Into<String>) -> Self {

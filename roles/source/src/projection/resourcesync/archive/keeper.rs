@@ -15,12 +15,15 @@ use std::sync::Arc;
 pub struct Keeper(Worker);
 
 impl Keeper {
-    /// Starts the thread for all sets of the publisher.
+    /// Starts the thread for all sets of the publisher that `current` returns.
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn start(publisher: impl Deref<Target = Publisher> + Send + 'static) -> io::Result<Self> {
+    pub fn start<P: Deref<Target = Publisher>>(
+        current: impl Fn() -> P + Send + 'static,
+    ) -> io::Result<Self> {
         let tend = move |signal: &Signal| {
+            let publisher = current();
             for set in publisher.sets() {
                 if let Some(archive) = set.archive() {
                     archive.tend(&**publisher.log(), set, signal);
@@ -32,7 +35,7 @@ impl Keeper {
 
     /// Stops the thread after the current list.
     pub fn stop(self) {
-        self.0.stop();
+        drop(self.0);
     }
 }
 

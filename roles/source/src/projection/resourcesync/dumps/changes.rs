@@ -16,7 +16,6 @@ use abreast_resourcesync::v1_1::{Change, Entry, SPEC_MAX_ENTRIES};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Changes read from the log at a time.
@@ -170,7 +169,7 @@ pub(super) fn make_patiently(
     loop {
         match make(job, range, folder, name) {
             Err(DumpError::NotKept { .. })
-                if Instant::now() < deadline && !job.cancel.load(Ordering::Relaxed)
+                if Instant::now() < deadline && !job.cancel.is_wanted()
                     // Bytes that will never be available are not waited for.
                     && last_missing(job, range)?.is_none() =>
             {

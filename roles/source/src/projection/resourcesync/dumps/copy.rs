@@ -5,9 +5,9 @@
 //! that do not agree with the log are returned with the reason, and the caller decides whether to
 //! retry.
 
-use super::DumpError;
 use super::package::PackageWriter;
 use super::parts::Parts;
+use super::{Cancel, DumpError};
 use crate::Representations;
 use abreast_core::State;
 use abreast_resourcesync::v1_1::Entry;
@@ -16,7 +16,6 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bitstreams up to this size are read whole.
 const SMALL: u64 = 256 * 1024;
@@ -52,7 +51,7 @@ struct Waiting {
 
 pub(super) struct Copier<'a> {
     bytes: &'a Representations,
-    cancel: &'a AtomicBool,
+    cancel: Cancel<'a>,
     small: Vec<u8>,
     chunk: Vec<u8>,
     waiting: Vec<Waiting>,
@@ -61,7 +60,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(bytes: &'a Representations, cancel: &'a AtomicBool) -> Self {
+    pub(super) fn new(bytes: &'a Representations, cancel: Cancel<'a>) -> Self {
         let (small, chunk) = (Vec::with_capacity(TOGETHER + SMALL as usize), vec![0; CHUNK]);
         Self { bytes, cancel, small, chunk, waiting: Vec::new(), refused: Vec::new() }
     }
@@ -150,7 +149,7 @@ impl<'a> Copier<'a> {
     }
 
     fn go_on(&self) -> Result<(), DumpError> {
-        if self.cancel.load(Ordering::Relaxed) { Err(DumpError::Cancelled) } else { Ok(()) }
+        if self.cancel.is_wanted() { Err(DumpError::Cancelled) } else { Ok(()) }
     }
 
     /// Reads the file if it has the expected length, otherwise the stored contents.

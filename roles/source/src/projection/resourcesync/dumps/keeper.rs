@@ -6,7 +6,7 @@ use super::dump_folder::{CHANGES, DumpFolder};
 use super::permit::Permit;
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
-use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
+use super::{Cancel, DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
 use crate::made::{Attempts, Making, Signal, Worker, discard};
 use crate::publish::SetUrls;
@@ -15,7 +15,7 @@ use abreast_webtypes::{Timestamp, count_of};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -51,6 +51,26 @@ pub struct Dumps {
     pub(super) making_since: AtomicUsize,
 }
 
+/// The thread that makes the due dumps of sets.
+#[derive(Debug)]
+pub struct Dumper {
+    worker: Worker,
+    sets: Arc<Mutex<Vec<Arc<SetDumps>>>>,
+}
+
+impl Dumper {
+    /// From now on, the thread makes the due dumps of these sets. A dump in progress is completed,
+    /// unless its set is [stopped](SetDumps::stop).
+    pub fn replace(&self, sets: impl IntoIterator<Item = Arc<SetDumps>>) {
+        *lock(&self.sets) = sets.into_iter().collect();
+    }
+
+    /// Stops the thread, and waits for its end.
+    pub fn stop(self) {
+        drop(self.worker);
+    }
+}
+
 /// Dumps of one set, and their making.
 pub struct SetDumps {
     pub(super) shared: Arc<Dumps>,
@@ -65,6 +85,9 @@ pub struct SetDumps {
     plan: Mutex<Plan>,
     of_resources: Attempts,
     of_changes: Attempts,
+    stopped: AtomicBool,
+    /// Held for reading while a dump is made.
+    making: RwLock<()>,
 }
 
 impl fmt::Debug for SetDumps {
@@ -122,6 +145,8 @@ impl Dumps {
             plan: Mutex::default(),
             of_resources: attempts("resources"),
             of_changes: attempts("changes"),
+            stopped: AtomicBool::new(false),
+            making: RwLock::default(),
             set,
         }))
     }
@@ -133,17 +158,26 @@ impl Dumps {
     pub fn start(
         self: &Arc<Self>,
         sets: impl IntoIterator<Item = Arc<SetDumps>>,
-    ) -> io::Result<Worker> {
-        let sets = sets.into_iter().collect::<Vec<_>>();
-        Worker::start("dumps", Arc::clone(&self.signal), move |_| {
-            for set in &sets {
+    ) -> io::Result<Dumper> {
+        let sets = Arc::new(Mutex::new(sets.into_iter().collect::<Vec<_>>()));
+        let tended = Arc::clone(&sets);
+        let worker = Worker::start("dumps", Arc::clone(&self.signal), move |_| {
+            let now = lock(&tended).clone();
+            for set in now {
                 set.tend();
             }
-        })
+        })?;
+        Ok(Dumper { worker, sets })
     }
 }
 
 impl SetDumps {
+    /// Ends the making of dumps of this set, and waits for the end. Complete dumps can still be read.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        drop(self.making.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Newest complete Resource Dump, if there is one.
     pub fn newest_resources(&self) -> Option<Arc<Dump>> {
         lock(&self.resources).dumps.last().cloned()
@@ -225,6 +259,10 @@ impl SetDumps {
     /// The package is not available; see [`SinceError`].
     pub fn since(&self, since: Since, which: Which) -> Result<PathBuf, SinceError> {
         let range = since::range(self.log(), self.set.id, since, which)?;
+        let _making = self.making.read().unwrap_or_else(PoisonError::into_inner);
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(SinceError::Busy);
+        }
         let _place = Permit::take(&self.shared.making_since).ok_or(SinceError::Busy)?;
         let limit = self.set.options.part_size;
         let options = DumpOptions {
@@ -247,12 +285,16 @@ impl SetDumps {
             set: &self.set,
             bytes: self.set.representations.now(),
             options,
-            cancel: self.shared.signal.flag(),
+            cancel: Cancel([&self.stopped, self.shared.signal.flag()]),
         }
     }
 
     /// Makes due dumps, and removes dumps that are too old.
     pub(in crate::projection) fn tend(&self) {
+        let _making = self.making.read().unwrap_or_else(PoisonError::into_inner);
+        if self.stopped.load(Ordering::SeqCst) {
+            return;
+        }
         self.make_resource_dump();
         if self.set.options.changes {
             self.make_change_dumps();
@@ -307,7 +349,7 @@ impl SetDumps {
             lock(&self.plan).covered = Some((range.last, range.until));
             Ok(Some(dump))
         };
-        while !self.shared.signal.is_stopped()
+        while !Cancel([&self.stopped, self.shared.signal.flag()]).is_wanted()
             && !self.of_changes.rests()
             && matches!(self.attempt(DumpKind::Changes, make), Ok(Some(_)))
         {}

@@ -30,12 +30,12 @@ mod record;
 mod resources;
 mod since;
 
-pub use crate::made::Worker as Dumper;
 pub use changes::Which;
 pub use check::{RepairedDumps, check_dumps, repair_dumps};
 pub(crate) use derived::Derived;
 pub use error::SinceError;
 pub(super) use files::FilePath;
+pub use keeper::Dumper;
 pub use keeper::{DumpSet, Dumps, SetDumps};
 pub use options::{Compression, DumpOptions};
 pub(crate) use package::is_packed;
@@ -53,8 +53,18 @@ use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Flags that end the making of a dump: one for the set, and one for all sets.
+#[derive(Clone, Copy)]
+struct Cancel<'a>([&'a AtomicBool; 2]);
+
+impl Cancel<'_> {
+    fn is_wanted(self) -> bool {
+        self.0.iter().any(|flag| flag.load(Ordering::Relaxed))
+    }
+}
 
 /// A set whose dump is made, and the options.
 struct Job<'a> {
@@ -62,7 +72,7 @@ struct Job<'a> {
     set: &'a DumpSet,
     bytes: Representations,
     options: &'a DumpOptions,
-    cancel: &'a AtomicBool,
+    cancel: Cancel<'a>,
 }
 
 /// Path of a bitstream in a package. A URI is encoded as one path segment, because segments of a

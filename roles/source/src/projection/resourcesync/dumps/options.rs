@@ -14,7 +14,7 @@ pub enum Compression {
 }
 
 /// Options for the dumps of one set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpOptions {
     /// Time between two Resource Dumps, and longest delay until a change is in a Change Dump.
     /// Without `scheduled`, the age at which a request for the Resource Dump starts a new one.

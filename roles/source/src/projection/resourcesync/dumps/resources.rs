@@ -23,7 +23,6 @@ use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Resources read from the table at a time.
@@ -114,7 +113,7 @@ fn settle(
             return Ok(());
         }
         if !open.is_empty() {
-            if job.cancel.load(Ordering::Relaxed) {
+            if job.cancel.is_wanted() {
                 return Err(DumpError::Cancelled);
             }
             std::thread::sleep(PAUSE);

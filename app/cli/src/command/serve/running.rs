@@ -1,0 +1,282 @@
+//! A running Source: its parts, its start and its stop.
+
+use super::open_sets::{RunningSet, open_all};
+use crate::config::ServeConfig;
+use crate::config::api::ApiConfig;
+use crate::config::push::{Delivery, PushConfig, SitePublisher};
+use crate::program::service::Service;
+use crate::store::open_set::SetOpener;
+use crate::store::stores::{Stores, Task};
+use abreast_contents::Contents;
+use abreast_core::ChangeLog;
+use abreast_server::api::{Api, ApiOptions};
+use abreast_server::{CurrentSite, Metrics, Server, ServerOptions, Site};
+use abreast_source::archive;
+use abreast_source::dump::{Dumper, Dumps};
+use abreast_source::notify::Notifier;
+use abreast_source::publish::{Publisher, SourceUrls};
+use abreast_source::versions::Collector;
+use anyhow::{Context as _, Result};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// Time for what requests left behind, once they are finished or given up.
+const STOP_REST: Duration = Duration::from_millis(500);
+
+/// A running Source, with an orderly stop.
+pub(crate) struct Running {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Its public base URL, ending in `/`.
+    pub(crate) base_url: String,
+    /// The store was made by this start.
+    pub(super) is_new: bool,
+    pub(super) site: Arc<CurrentSite>,
+    /// In their configured order.
+    pub(super) sets: Vec<RunningSet>,
+    pub(super) parts: Parts,
+    service: Service,
+    pub(super) delivery: Option<Delivery>,
+    pub(super) workers: Workers,
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+/// The parts that all sets share, which remain while the program runs.
+pub(super) struct Parts {
+    pub(super) log: Arc<dyn ChangeLog>,
+    urls: SourceUrls,
+    /// The store of contents, if a set has needed it since the start.
+    pub(super) contents: Option<Contents>,
+    pub(super) dumps: Arc<Dumps>,
+    pub(super) push: PushConfig,
+    /// Locked: no second process writes the same stores.
+    pub(super) stores: Stores,
+}
+
+impl Parts {
+    pub(super) fn opener(&self, confirm_deletions: bool) -> SetOpener<'_> {
+        SetOpener {
+            stores: &self.stores,
+            log: &self.log,
+            urls: &self.urls,
+            contents: self.contents.as_ref(),
+            dumps: &self.dumps,
+            notifications: self.push.notifications(self.urls.base()),
+            callbacks: self.push.serves && self.push.notify.is_some(),
+            xmpp_service: self.push.xmpp.as_ref().map(|xmpp| xmpp.service.as_str()),
+            confirm_deletions,
+        }
+    }
+}
+
+/// The threads that work for several sets.
+#[derive(Default)]
+pub(super) struct Workers {
+    pub(super) dumper: Option<Dumper>,
+    pub(super) keeper: Option<archive::Keeper>,
+    pub(super) notifier: Option<Notifier>,
+    pub(super) collector: Option<Collector>,
+}
+
+impl Workers {
+    /// Starts the threads that do not run and that a set needs, and passes the sets to the one that makes dumps.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub(super) fn start(
+        &mut self,
+        parts: &Parts,
+        site: &Arc<CurrentSite>,
+        sets: &[RunningSet],
+    ) -> Result<()> {
+        let published = || sets.iter().map(|set| &set.served.published);
+        if self.keeper.is_none() && published().any(|set| set.archive().is_some()) {
+            let current = Arc::clone(site);
+            self.keeper = archive::Keeper::start(move || SitePublisher(current.now()))
+                .map(Some)
+                .context("cannot start the thread that archives lists")?;
+        }
+        let dumps: Vec<_> = published().filter_map(|set| set.dumps().cloned()).collect();
+        match &self.dumper {
+            Some(dumper) => dumper.replace(dumps),
+            None if dumps.is_empty() => {}
+            None => {
+                let dumper = parts.dumps.start(dumps);
+                self.dumper =
+                    dumper.map(Some).context("cannot start the thread that makes dumps")?;
+            }
+        }
+        if self.collector.is_none() {
+            let versions = sets.iter().filter_map(|set| set.versions.clone()).collect();
+            let (log, contents) = (Arc::clone(&parts.log), parts.contents.as_ref());
+            self.collector = crate::config::versions::collect(log, contents, versions)?;
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Opens the stores, starts watching and listening.
+    pub(crate) fn start(config: ServeConfig) -> Result<Self> {
+        let metrics = metrics_recorder();
+        let Listening { runtime, server, address } = listen(&config)?;
+        let is_new = crate::store::served::check_new(&config)?;
+        let stores = Stores::open(&config.data, Task::Serve)?;
+        let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
+        crate::store::served::record(stores.data(), &*log, &config.sets)?;
+        let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
+        let urls = SourceUrls::new(
+            &config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")),
+        );
+        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
+        let mut parts = Parts { log, urls, contents, dumps, push: config.push, stores };
+        let sets = open_all(&parts.opener(config.confirm_deletions), config.sets)?;
+        let published = sets.iter().map(|set| Arc::clone(&set.served.published));
+        let documents = parts.stores.path("documents");
+        let publisher =
+            Publisher::new(Arc::clone(&parts.log), parts.urls.clone(), published, documents)
+                .context("cannot make the folder for rendered documents")?
+                .with_all_projections();
+        let data = parts.stores.data();
+        let api = Api::new(api_options(&config.api, data));
+        let api = Some(api.context("cannot read the tokens of the API")?);
+        let mut delivery = if parts.push.is_wanted() {
+            Some(parts.push.start(data, parts.urls.base())?)
+        } else {
+            None
+        };
+        let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&parts.push));
+        let site = Arc::new(CurrentSite::new(Site {
+            publisher,
+            sets: sets.iter().map(|set| Arc::clone(&set.served)).collect(),
+            api,
+            hub,
+            metrics,
+            memory: abreast_server::Memory::default(),
+        }));
+        let notifier = match &mut delivery {
+            Some(delivery) => delivery.notify(&parts.push, &site, data)?,
+            None => None,
+        };
+        let mut workers = Workers { notifier, ..Workers::default() };
+        workers.start(&parts, &site, &sets)?;
+        let (stop, stopped) = watch::channel(false);
+        let status =
+            crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
+        let thread = start_server(runtime, server, Arc::clone(&site), stopped)?;
+        parts.stores.keep();
+        let base_url = parts.urls.base().to_owned();
+        let service = Service::ready(status)?;
+        Ok(Self {
+            address,
+            base_url,
+            is_new,
+            site,
+            sets,
+            parts,
+            service,
+            delivery,
+            workers,
+            stop,
+            thread,
+        })
+    }
+
+    /// Begins a scan of every folder, of RDF files too, and a poll of every endpoint; returns their number.
+    pub(crate) fn scan(&self) -> usize {
+        self.sets.iter().filter(|set| set.served.published.watch.request_scan()).count()
+    }
+
+    /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then
+    /// the store.
+    pub(crate) fn stop(self) {
+        self.service.stopping();
+        let _ = self.stop.send(true);
+        // All at the same time: a watch may be in the middle of a large file.
+        self.sets.iter().for_each(RunningSet::begin_stop);
+        // Before the requests are waited for: one of them may wait for a package.
+        if let Some(dumper) = self.workers.dumper {
+            dumper.stop();
+        }
+        drop(self.workers.keeper);
+        drop(self.workers.notifier);
+        for snapshots in self.sets.iter().filter_map(|set| set.served.published.snapshots()) {
+            snapshots.stop();
+        }
+        if let Some(collector) = self.workers.collector {
+            collector.stop();
+        }
+        let _ = self.thread.join();
+        if let Some(delivery) = self.delivery {
+            delivery.stop();
+        }
+        for mut set in self.sets {
+            set.stop();
+        }
+    }
+}
+
+/// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows
+/// nothing of its own.
+fn metrics_recorder() -> Arc<dyn Fn() -> String + Send + Sync> {
+    match Metrics::install() {
+        Ok(metrics) => Arc::new(move || metrics.render()),
+        Err(_) => Arc::new(String::new),
+    }
+}
+
+/// A server that listens, and does not answer yet.
+struct Listening {
+    runtime: Runtime,
+    server: Server,
+    address: SocketAddr,
+}
+
+fn listen(config: &ServeConfig) -> Result<Listening> {
+    let (address, sets, strip_prefix) = (config.listen, config.sets.len(), config.strip_prefix);
+    let trusted_proxies = config.trusted_proxies.clone();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let connections =
+        crate::program::open_files::connections(sets, ServerOptions::default().connections)?;
+    let options =
+        ServerOptions { trusted_proxies, strip_prefix, connections, ..ServerOptions::default() };
+    let server = crate::program::service::listen(&runtime, address, options)?;
+    let address = server.address().context("cannot learn the address listened on")?;
+    Ok(Listening { runtime, server, address })
+}
+
+pub(super) fn api_options(config: &ApiConfig, data: &Path) -> ApiOptions {
+    ApiOptions {
+        write: config.write,
+        readers: config.readers,
+        local: config.local,
+        max_content: config.max_content,
+        ..ApiOptions::new(abreast_server::api::tokens_path(data))
+    }
+}
+
+fn start_server(
+    runtime: Runtime,
+    server: Server,
+    site: Arc<CurrentSite>,
+    stopped: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>> {
+    let run = move || {
+        runtime.block_on(server.run(site, stopped));
+        // Requests were waited for; nothing else is.
+        runtime.shutdown_timeout(STOP_REST);
+    };
+    std::thread::Builder::new()
+        .name("server".into())
+        .spawn(run)
+        .context("cannot start the server's thread")
+}
