@@ -11,6 +11,7 @@ mod site;
 
 pub use connection::client::TrustedProxies;
 pub use limits::memory::Memory;
+pub use run::admin::{AdminServer, Observed};
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::server::{Server, ServerError, ServerOptions};

@@ -224,6 +224,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Number of requests that the run sent.
     pub requests: u64,
+    /// Number of these requests that repeated another one after a transient failure.
+    pub retries: u64,
     /// Number of [`Event::Notice`] in the run.
     pub notices: u64,
     /// The instant up to which the changes of the Source are known, as a W3C Datetime.
@@ -277,6 +279,7 @@ impl Summary {
             (&mut self.newly_invalid, run.newly_invalid),
             (&mut self.bytes, run.bytes),
             (&mut self.requests, run.requests),
+            (&mut self.retries, run.retries),
             (&mut self.notices, run.notices),
         ] {
             *sum += part;
@@ -328,6 +331,7 @@ mod tests {
             newly_invalid: 1,
             bytes: 1,
             requests: 1,
+            retries: 1,
             notices: 1,
             cursor: None,
             seconds: 0.0,

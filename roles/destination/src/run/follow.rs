@@ -53,7 +53,9 @@ pub fn follow(
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
     loop {
-        let woken = inbox.wait(pace.earliest, pace.poll_from, pace.due(inbox.is_live()), cancel);
+        let due = pace.due(inbox.is_live());
+        let beat = &options.heartbeat;
+        let woken = inbox.wait(pace.earliest, pace.poll_from, due, cancel, beat);
         for note in inbox.take_notes() {
             let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
             observer.event(&Event::Notice(problem));

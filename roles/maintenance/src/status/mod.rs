@@ -1,0 +1,31 @@
+//! The state of stores and copies: what is published, copied and delivered, and what needs attention.
+//!
+//! A program that has a store or copy open fills in what only it knows; for all others, [`status`]
+//! reads their databases. It takes no lock, and changes no data.
+
+mod copy;
+mod report;
+mod store;
+
+pub use copy::copy_status;
+pub use report::{
+    Attention, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus, ProblemStatus,
+    STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,
+};
+pub use store::{free_bytes, hub_status, store_status};
+
+use crate::place::{Result, StateFolders};
+
+/// Reads the state of the stores and copies of a folder.
+///
+/// # Errors
+/// Something in the folder cannot be read.
+pub fn status(folders: &StateFolders, report: &mut StatusReport) -> Result<()> {
+    if folders.store.is_some() || folders.hub.is_some() {
+        report.stores.push(store_status(folders)?);
+    }
+    if let Some(place) = &folders.copy {
+        report.copies.push(copy_status(place)?);
+    }
+    Ok(())
+}
