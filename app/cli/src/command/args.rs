@@ -52,6 +52,10 @@ pub(crate) enum Command {
     Backup(Box<crate::command::backup::BackupArgs>),
     /// Restore a Source's store from a backup
     Restore(Box<crate::command::restore::RestoreArgs>),
+    /// Print the state of stores, copies and hubs, running or stopped, and what needs attention
+    Status(Box<crate::command::status::StatusArgs>),
+    /// Ask a running program whether it is alive and ready, for probes
+    Health(Box<crate::command::health::HealthArgs>),
     /// Check this machine, a folder or a Source for common problems
     Doctor(Box<crate::command::doctor::DoctorArgs>),
     /// Create, list and revoke tokens of the API
@@ -259,6 +263,8 @@ pub(crate) struct ServeArgs {
     pub(crate) versions: crate::config::versions::VersionArgs,
     #[command(flatten)]
     pub(crate) push: crate::config::push::PushArgs,
+    #[command(flatten)]
+    pub(crate) admin: crate::config::admin::AdminArgs,
 }
 
 /// Options of `demo`.

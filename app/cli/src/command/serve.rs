@@ -1,5 +1,6 @@
 //! `abreast serve`: watches folders and publishes them until it is stopped.
 
+use crate::admin::served::ServedAdmin;
 use crate::command::args::ServeArgs;
 use crate::config::api::ApiConfig;
 use crate::config::push::{Delivery, SitePublisher};
@@ -76,6 +77,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     }
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
+    args.admin.over(&mut file);
     let data_in_file = file.data.clone();
     file.given(
         args.listen.as_ref(),
@@ -109,6 +111,7 @@ pub(crate) struct Running {
     notifier: Option<Notifier>,
     delivery: Option<Delivery>,
     collector: Option<Collector>,
+    admin: ServedAdmin,
     /// Locked: no second process writes the same stores.
     _stores: Stores,
 }
@@ -171,12 +174,14 @@ impl Running {
         let snapshots = sets.filter_map(|set| set.snapshots().cloned()).collect();
         let status =
             crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
+        let admin = crate::admin::served::start(&site, stores.data(), config.admin.as_ref())?;
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::config::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
         Ok(Self {
             is_new,
             collector,
+            admin,
             address,
             base_url: urls.base().to_owned(),
             stop,
@@ -197,6 +202,7 @@ impl Running {
     /// the store.
     pub(crate) fn stop(self) {
         self.service.stopping();
+        drop(self.admin);
         let _ = self.stop.send(true);
         // All at once: each of them may be in the middle of a large file.
         self.watches.iter().for_each(Watch::begin_stop);

@@ -2,6 +2,7 @@
 
 use crate::report::clock::earlier;
 use crate::report::error::{Error, ExitCode, without_help};
+use crate::report::heartbeat::Heartbeat;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -19,6 +20,16 @@ pub trait Observer {
     /// The run of one set of several ended, with its error if it failed. A run of a single set
     /// returns its error and does not call this method.
     fn ended(&self, _error: Option<&Error>) {}
+
+    /// A run of a follower ended, with its error if it failed; the follower now waits until the next
+    /// run is due.
+    fn attempted(&self, _error: Option<&Error>) {}
+
+    /// The value that the runs of a follower use in place of
+    /// [`SyncOptions::heartbeat`](crate::SyncOptions::heartbeat).
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        None
+    }
 }
 
 impl<F: Fn(&Event<'_>)> Observer for F {

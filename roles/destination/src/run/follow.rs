@@ -34,12 +34,18 @@ pub fn follow(
     observer: &dyn Observer,
     cancel: &AtomicBool,
 ) -> Result<Summary, Error> {
+    let mut options = options.clone();
+    if let Some(heartbeat) = observer.heartbeat() {
+        options.heartbeat = heartbeat;
+    }
+    let options = &options;
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
     let mut choice = Choice::default();
     let mut ran =
         sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
+    observer.attempted(None);
     // The copy has the new address now.
     let options = &SyncOptions { moved: false, ..options.clone() };
     // The copy stays taken between the runs.
@@ -102,6 +108,7 @@ pub fn follow(
                     pace.doubt(notified);
                 }
                 last = ran.summary;
+                observer.attempted(None);
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
             Err(error)
@@ -116,6 +123,7 @@ pub fn follow(
                     uri: &options.url,
                     message: &message,
                 }));
+                observer.attempted(Some(&error));
                 pace.failed(was_notified, begun);
             }
             Err(error) => return Err(error),

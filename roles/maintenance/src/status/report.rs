@@ -10,6 +10,9 @@ const LISTED_MAX: usize = 500;
 /// The state of stores and copies. Times are W3C Datetimes, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
+    /// `status-report`.
+    #[serde(rename = "type")]
+    pub kind: String,
     /// Version of this format: [`STATUS_VERSION`].
     pub version: u32,
     /// Version of the program that made the report.
@@ -265,6 +268,7 @@ impl StatusReport {
     /// A report without stores and copies.
     pub fn new(program: &str, time: String) -> Self {
         Self {
+            kind: "status-report".to_owned(),
             version: STATUS_VERSION,
             program: program.to_owned(),
             time,
