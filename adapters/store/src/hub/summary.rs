@@ -1,4 +1,4 @@
-//! A short description of a hub's deliveries, for reports on its state.
+//! A short description of a hub's deliveries, for reports.
 
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -13,7 +13,7 @@ pub struct TopicSummary {
     pub url: String,
     /// Number of notifications so far.
     pub head: u64,
-    /// Number of targets.
+    /// Number of targets of the topic.
     pub targets: u64,
     /// Targets to which the last attempt failed.
     pub failing: u64,
@@ -45,7 +45,7 @@ pub struct FailingTarget {
 /// The deliveries of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubSummary {
-    /// The topics with targets.
+    /// The topics with at least one target.
     pub topics: Vec<TopicSummary>,
     /// Number of topics, also without targets.
     pub topic_count: u64,
@@ -62,17 +62,17 @@ pub struct HubSummary {
     pub dead_subscriptions: u64,
 }
 
-/// Describes the deliveries, and counts the subscriptions that ended since a time.
+/// Describes the deliveries, and counts the subscriptions that ended since a time. The caller has begun a
+/// transaction, so that all queries see the same rows.
 pub(crate) fn summarise(connection: &Connection, since: Timestamp) -> rusqlite::Result<HubSummary> {
-    let transaction = connection.unchecked_transaction()?;
-    let count = |sql: &str| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let instant = |time: Option<i64>| time.map(Timestamp::from_micros);
     let mut summary = HubSummary {
         topic_count: count("SELECT count(*) FROM topics")? as u64,
         targets: count("SELECT count(*) FROM targets")? as u64,
         failing: count("SELECT count(*) FROM progress WHERE attempts > 0")? as u64,
         dead_letters: count("SELECT count(*) FROM dead")? as u64,
-        dead_subscriptions: transaction.query_row(
+        dead_subscriptions: connection.query_row(
             // Reasons: 2 lease over, 3 gone.
             "SELECT count(*) FROM ended WHERE why IN (2, 3) AND time >= ?1",
             [since.as_micros()],
@@ -80,9 +80,9 @@ pub(crate) fn summarise(connection: &Connection, since: Timestamp) -> rusqlite::
         )? as u64,
         ..HubSummary::default()
     };
-    let mut oldest = transaction
+    let mut oldest = connection
         .prepare("SELECT time FROM notifications WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT 1")?;
-    let mut statement = transaction.prepare(
+    let mut statement = connection.prepare(
         "SELECT topics.id, url, head, count(*), sum(attempts > 0), sum(cursor < head), min(cursor)
          FROM topics JOIN targets ON topic_id = topics.id JOIN progress ON target_id = targets.id
          GROUP BY topics.id ORDER BY topics.id",
@@ -106,7 +106,7 @@ pub(crate) fn summarise(connection: &Connection, since: Timestamp) -> rusqlite::
             oldest: instant(time),
         });
     }
-    let mut statement = transaction.prepare(
+    let mut statement = connection.prepare(
         "SELECT targets.id, address, url, attempts, first_failed,
                 (SELECT error FROM attempts WHERE target_id = targets.id ORDER BY seq DESC LIMIT 1)
          FROM progress JOIN targets ON targets.id = target_id JOIN topics ON topics.id = topic_id

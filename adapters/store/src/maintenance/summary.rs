@@ -1,4 +1,4 @@
-//! Short descriptions of stores, for reports on their state. Read-only; the time to read them depends
+//! Short descriptions of stores, for reports. Read-only; the time to read them depends
 //! on the number of sets, topics and targets, not on the number of resources.
 
 use crate::database::connection::sqlite_error;
@@ -94,7 +94,8 @@ pub fn read_hub(path: &Path, since: Timestamp) -> Result<HubSummary, LogError> {
         .query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0))
         .map_err(failed)?;
     check_schema(version, crate::hub::store::MIGRATIONS.len() as i64, path)?;
-    summarise(&connection, since).map_err(failed)
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    summarise(&transaction, since).map_err(failed)
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ pub struct PendingCounts {
 pub struct PlanSummary {
     /// Items that wait for the next step of a run.
     pub due: u64,
-    /// Fetches that failed.
+    /// Resources whose fetches failed before.
     pub failed: u64,
     /// Deletions that are held back.
     pub held: u64,

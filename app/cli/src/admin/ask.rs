@@ -1,4 +1,4 @@
-//! Asking programs for their state: by a socket in a folder, or by a URL.
+//! Asking programs for their status: by a socket in a folder, or by a URL.
 
 use crate::admin::socket::{self, Answer};
 use crate::program::errors::ExitCodeError;
@@ -37,7 +37,7 @@ pub(crate) fn possible_sockets(dir: &Path) -> Vec<SocketPlace> {
     let named =
         |folder: PathBuf| [socket::SERVER, socket::FOLLOWER].map(|name| (folder.clone(), name));
     let mut sockets: Vec<SocketPlace> = state_folders(dir).into_iter().flat_map(named).collect();
-    // The copy of one of all sets: the process has its socket above.
+    // The process of a copy with `--all-sets` has its socket above.
     let above = std::path::absolute(dir).ok().and_then(|dir| dir.parent().map(Path::to_owned));
     for folder in above.into_iter().flat_map(|above| [above.join(STATE_FOLDER), above]) {
         sockets.push((folder, socket::FOLLOWER));
@@ -50,7 +50,7 @@ pub(crate) fn possible_sockets(dir: &Path) -> Vec<SocketPlace> {
 /// A socket of a program, by its folder and name.
 pub(crate) type SocketPlace = (PathBuf, &'static str);
 
-/// The sockets of programs that use a folder, else those of programs that use a folder in it.
+/// The sockets of programs that use a folder; otherwise of programs that use a folder inside.
 pub(crate) fn sockets_in(dir: &Path) -> Vec<SocketPlace> {
     let of = |dir: &Path| -> Vec<SocketPlace> {
         let folders = state_folders(dir).into_iter();
@@ -139,7 +139,10 @@ fn of_this_machine(base: &str) -> Option<(SocketAddr, String)> {
 pub(crate) fn in_words(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
         io::ErrorKind::TimedOut => {
-            format!("no answer within {}", humantime::format_duration(timeout))
+            // To a tenth of a second: the rest of a limit is not exact.
+            let tenths = (timeout.as_millis() as u64).div_ceil(100);
+            let shown = humantime::format_duration(Duration::from_millis(tenths * 100));
+            format!("no answer within {shown}")
         }
         io::ErrorKind::ConnectionRefused => "nothing listens there".to_owned(),
         io::ErrorKind::PermissionDenied => {

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Time without a sign of work after which a follower counts as hung. A single step that shows none,
 /// such as waiting until a disk has everything, takes less.
 const HUNG_AFTER: Duration = Duration::from_secs(5 * 60);
-/// Age of the last attempt that came to its end, up to which a follower at work is ready.
+/// Age of the last attempt that came to its end, up to which a follower is ready during a run.
 const READY_AGE: Duration = Duration::from_secs(2 * 3_600);
-/// Copies that are named in an answer to a probe.
+/// Most copies in an answer to a probe.
 const TOLD_MAX: usize = 100;
 
 /// All copies that this process follows, and the server that reports them.
@@ -92,7 +92,7 @@ impl Followers {
         Ok(followers)
     }
 
-    /// What is reported: the copies of one job, or of all.
+    /// Reports on the copies of a job, or on every copy.
     fn observed(&self, job: Option<Option<String>>) -> Arc<dyn Observed> {
         let (all, metrics) = (Arc::clone(&self.all), self.metrics.clone());
         Arc::new(ObservedFollowers { all, job, metrics })
@@ -105,15 +105,16 @@ impl Followers {
         set: Option<&str>,
         inner: O,
     ) -> Watched<'f, O> {
-        let folder = &job.options.folder;
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let folder = &absolute(&job.options.folder);
         let own = match &job.options.state {
-            Some(state) => state.clone(),
+            Some(state) => absolute(state),
             None => folder.join(abreast_destination::STATE_FOLDER),
         };
         let place = match (set, &job.options.state) {
             (None, _) => CopyPlace { folder: Some(folder.clone()), state: own },
             (Some(set), Some(state)) => {
-                CopyPlace { folder: Some(folder.join(set)), state: state.join(set) }
+                CopyPlace { folder: Some(folder.join(set)), state: absolute(state).join(set) }
             }
             (Some(set), None) => {
                 let folder = folder.join(set);
@@ -170,7 +171,7 @@ impl FollowedJob {
         Self { name, options, all_sets, socket: Mutex::default() }
     }
 
-    /// The folder with the state that is common to the copies of the job.
+    /// The folder that is common to the databases of the job's copies.
     fn state_folder(&self) -> PathBuf {
         match &self.options.state {
             Some(state) => state.clone(),
@@ -195,7 +196,7 @@ impl<O: Observer> Observer for Watched<'_, O> {
                 if progress.phase.as_deref() != Some(status.phase) {
                     progress.phase = Some(status.phase.to_owned());
                     drop(progress);
-                    // The plan is stored now: the state of the copy remains.
+                    // The plan is stored now, so the folder of the database remains.
                     if status.phase == "fetching" {
                         self.followers.open_socket(self.job);
                     }
@@ -314,7 +315,7 @@ impl Follower {
         })
     }
 
-    /// The state for people, as an error if the copy is not ready.
+    /// A text for people, as an error if the copy is not ready.
     fn state(&self) -> Result<String, String> {
         if let Some(hangs) = self.hangs() {
             return Err(hangs);
@@ -421,7 +422,7 @@ impl ObservedFollowers {
         all.iter().filter(is_own).cloned().collect()
     }
 
-    /// The states, those that are not ready first; an error if any is not ready.
+    /// A line for each copy, unready copies first; an error if any is not ready.
     fn told(&self, state: impl Fn(&Follower) -> Result<String, String>) -> Result<String, String> {
         let (mut good, mut bad) = (Vec::new(), Vec::new());
         for one in self.each() {

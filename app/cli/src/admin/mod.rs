@@ -1,5 +1,5 @@
-//! What a running program tells its operators: probes, metrics and status, on an address and on a
-//! socket in the folder of its state.
+//! Reports of a running program to its operators: probes, metrics and status, on an address and on a
+//! socket.
 
 pub(crate) mod address;
 pub(crate) mod ask;

@@ -1,4 +1,4 @@
-//! What a running server tells its operators.
+//! Reports of a running server to its operators.
 
 use crate::admin::address::answer_at;
 use crate::admin::followers::report_text;
@@ -16,10 +16,15 @@ use abreast_webtypes::Timestamp;
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Subscriptions that ended within this time are reported, in microseconds.
 const ENDED_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+/// Time after which a server that does not begin a task counts as hung.
+const LIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The answers to operators, until this is dropped.
 pub(crate) struct ServedAdmin {
@@ -33,13 +38,17 @@ pub(crate) struct ServedAdmin {
 /// # Errors
 /// The address is in use, or the system starts no thread.
 pub(crate) fn start(
+    runtime: &Handle,
     site: &Arc<Site>,
     data: &Path,
     address: Option<&AdminConfig>,
 ) -> Result<ServedAdmin> {
     let server = AdminServer::start().context("cannot start the thread for operators")?;
-    let observed: Arc<dyn Observed> =
-        Arc::new(ObservedSite { site: Arc::clone(site), data: data.to_owned() });
+    let observed: Arc<dyn Observed> = Arc::new(ObservedSite {
+        site: Arc::clone(site),
+        runtime: runtime.clone(),
+        data: std::path::absolute(data).unwrap_or_else(|_| data.to_owned()),
+    });
     if let Some(address) = address {
         let address = answer_at(&server, address, Arc::clone(&observed))?;
         crate::program::logging::ready(&format!("  probes, metrics http://{address}/"));
@@ -56,12 +65,22 @@ pub(crate) fn start(
 
 struct ObservedSite {
     site: Arc<Site>,
+    /// The runtime of the server.
+    runtime: Handle,
     data: PathBuf,
 }
 
 impl Observed for ObservedSite {
     fn live(&self) -> Result<String, String> {
-        Ok("alive\n".to_owned())
+        let (sender, receiver) = mpsc::channel();
+        self.runtime.spawn(async move { drop(sender.send(())) });
+        match receiver.recv_timeout(LIVE_TIMEOUT) {
+            Ok(()) => Ok("alive\n".to_owned()),
+            Err(_) => {
+                let seconds = LIVE_TIMEOUT.as_secs();
+                Err(format!("the server has not begun a task for {seconds} s\n"))
+            }
+        }
     }
 
     fn ready(&self) -> Result<String, String> {
@@ -108,7 +127,7 @@ impl ObservedSite {
                 }
                 Err(error) => {
                     let help = format!("abreast check {place}");
-                    status.attention.push(Attention::new(error.to_string(), help));
+                    status.attention.push(Attention::new(with_cause(&error), help));
                 }
             }
         }
@@ -206,6 +225,17 @@ impl ObservedSite {
             ),
         })
     }
+}
+
+/// An error with its causes in one line.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
 }
 
 fn dump_use(set: &ServedSet) -> Option<DumpUse> {

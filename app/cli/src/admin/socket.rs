@@ -1,5 +1,5 @@
-//! Sockets in the folder of a program's state, on which it reports its status: `status.sock` of a server
-//! or hub, and `follow.sock` of a copy that follows, since both may have the same folder.
+//! Sockets on which programs report their status: `status.sock` of a server or hub, and `follow.sock` of
+//! a copy that follows, since both may have the same folder.
 //!
 //! The path of a socket has at most 107 bytes. A longer path is reached through the folder's file
 //! descriptor, `/proc/self/fd/N/status.sock`, so that the socket is always in the folder.
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 /// Name of the socket of a server or hub, in the folder of its store.
 pub(crate) const SERVER: &str = "status.sock";
-/// Name of the socket of a copy that follows, in the folder of its state.
+/// Name of the socket of a copy that follows, in the folder of its database.
 pub(crate) const FOLLOWER: &str = "follow.sock";
 /// Longest path that an address of a socket contains.
 const PATH_MAX: usize = 107;
 /// Longest answer, with its headers.
-const ANSWER_MAX: u64 = (1 << 20) + (16 << 10);
+const ANSWER_MAX: u64 = 1_040 << 10;
 
 /// A socket that this process listens on, removed when this is dropped.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ fn with_path<T>(
     work(Path::new(&format!("/proc/self/fd/{}/{name}", folder.as_raw_fd())))
 }
 
-/// Listens on the socket in a folder. The caller holds the lock of the state in the folder, so that
+/// Listens on the socket in a folder. The caller holds the lock of the folder, so that
 /// a socket that is there was left by a process that was killed, and is replaced.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ fn read_answer<S: io::Read>(
 
 /// Connects; if the process does not accept connections and its queue is full, waits until `end`.
 fn connect_until(path: &Path, end: Instant) -> io::Result<UnixStream> {
-    // `connect` blocks while the queue of a process that hangs is full, and has no time limit.
+    // `connect` blocks while the queue of a process that hangs is full, without a time limit.
     let path = path.to_owned();
     let (sender, receiver) = std::sync::mpsc::channel();
     let open = match path.strip_prefix("/proc/self/fd") {

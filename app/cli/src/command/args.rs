@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Backup(Box<crate::command::backup::BackupArgs>),
     /// Restore a Source's store from a backup
     Restore(Box<crate::command::restore::RestoreArgs>),
-    /// Print the state of stores, copies and hubs, running or stopped, and what needs attention
+    /// Report on stores, copies and hubs, running or stopped, with the next step for each problem
     Status(Box<crate::command::status::StatusArgs>),
     /// Ask a running program whether it is alive and ready, for probes
     Health(Box<crate::command::health::HealthArgs>),

@@ -29,7 +29,7 @@ Exit codes: 0 healthy, 1 not healthy or not reached, 2 usage.";
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct HealthArgs {
-    /// URL of a program, or the folder of its store or copy; with --config, names of jobs [default: this folder]
+    /// URL of a program, or the folder of its store or copy; with --config, jobs [default: this folder]
     #[arg(value_name = "URL|DIR|JOB")]
     places: Vec<String>,
     /// Ask the programs of this configuration file

@@ -246,7 +246,8 @@ fn serve(config: HubConfig) -> Result<()> {
     });
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
-    let admin = crate::admin::served::start(&site, &config.data, config.admin.as_ref())?;
+    let handle = runtime.handle();
+    let admin = crate::admin::served::start(handle, &site, &config.data, config.admin.as_ref())?;
     let thread = std::thread::Builder::new()
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))

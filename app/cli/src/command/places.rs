@@ -1,5 +1,4 @@
-//! The programs, stores and copies that `status` and `health` are about: URLs, folders, or the parts of a
-//! configuration.
+//! The arguments of `status` and `health`: URLs, folders, or the parts of a configuration.
 
 use crate::command::jobs;
 use crate::config::File;
@@ -73,11 +72,11 @@ fn url_of(listen: &str) -> String {
     }
 }
 
-/// The places of the arguments. Names select jobs of the configuration. Without names these are its store and its jobs;
-/// with `for_probe`, the store if it has sets, else the jobs that follow.
+/// The places of the arguments: with a configuration, these jobs. If none is given: its store and its jobs; with
+/// `for_probe`, the store if it has sets, else the jobs that follow.
 ///
 /// # Errors
-/// The configuration cannot be used, or has no such job.
+/// The configuration cannot be used, or it does not contain the job.
 pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Result<Vec<Place>> {
     let Some(path) = config.filter(|_| !names.iter().any(|name| is_http(name))) else {
         let here = [".".to_owned()];

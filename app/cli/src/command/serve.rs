@@ -174,7 +174,9 @@ impl Running {
         let snapshots = sets.filter_map(|set| set.snapshots().cloned()).collect();
         let status =
             crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
-        let admin = crate::admin::served::start(&site, stores.data(), config.admin.as_ref())?;
+        let handle = runtime.handle();
+        let admin =
+            crate::admin::served::start(handle, &site, stores.data(), config.admin.as_ref())?;
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::config::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();

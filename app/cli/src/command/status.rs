@@ -1,4 +1,4 @@
-//! `abreast status`: the state of stores, copies and hubs, running or stopped.
+//! `abreast status`: reports on stores, copies and hubs, running or stopped.
 
 mod collect;
 mod print;
@@ -33,7 +33,7 @@ const ATTENTION: u8 = 3;
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct StatusArgs {
-    /// URL of a server, or the folder of a store or copy; with --config, names of jobs
+    /// URL of a server, or the folder of a store or copy; with --config, jobs
     #[arg(value_name = "DIR|URL|JOB")]
     places: Vec<String>,
     /// Report the store and the jobs of this configuration file
@@ -64,12 +64,20 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     let token = args.token_file.as_deref().map(crate::config::admin::token).transpose()?;
     loop {
-        let places = places::of(&args.places, args.config.as_deref(), false)?;
-        let report = collect::report(&places, token.as_deref(), args.timeout)?;
-        show(args, &report);
+        let report = places::of(&args.places, args.config.as_deref(), false)
+            .and_then(|places| collect::report(&places, token.as_deref(), args.timeout));
         let Some(seconds) = args.watch else {
+            let report = report?;
+            show(args, &report);
             return Ok(ExitCode::from(if report.healthy { 0 } else { ATTENTION }));
         };
+        match report {
+            Ok(report) => show(args, &report),
+            // A program that is being restarted answers again.
+            Err(error) => {
+                crate::program::logging::print_error(&error);
+            }
+        }
         std::thread::sleep(Duration::from_secs(seconds));
     }
 }

@@ -45,7 +45,7 @@ impl AdminArgs {
     /// The checked address, if there is one.
     ///
     /// # Errors
-    /// It is not an address, or others reach it and there is no token.
+    /// It is not an address, or others reach it without a token.
     pub(crate) fn check(&self) -> Result<Option<AdminConfig>> {
         let mut problems = Vec::new();
         let found =

@@ -269,11 +269,13 @@ fn failures_and_held_deletions_of_a_copy_are_named() {
     let source = place.serve(&["--data", data]);
     sync(&source.url(), &copy, 0, &[]);
     assert_eq!(status(&copy, 0, &[])["copies"][0]["run"]["exit_code"], 0);
+    let port = source.port();
     assert_eq!(source.stop(), Some(0));
     for number in 0..28 {
         fs::remove_file(place.path(&format!("papers/{number}.txt"))).unwrap();
     }
-    let source = place.serve(&["--data", data, "--confirm-deletions"]);
+    let more = ["--data", data, "--confirm-deletions"];
+    let source = Source::start(&place.path("papers"), port, &more);
     eventually("the copy holds the deletions", || {
         run(abreast().args(["sync", &source.url()]).arg(&copy)).status.code() == Some(7)
     });
@@ -384,9 +386,10 @@ fn copies_of_all_sets_report_together_and_each() {
     let follower = Running(follower);
     let library = library.to_str().unwrap();
     eventually("both sets are ready", || {
-        let (code, text, _) = health(&[library, "--ready"]);
-        let report = status(Path::new(library), if code == 0 { 0 } else { 3 }, &[]);
-        code == 0 && text.is_empty() && report["copies"].as_array().unwrap().len() == 2
+        let output = run(abreast().args(["status", library, "--json"]));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let copies = report["copies"].as_array().map_or(0, Vec::len);
+        copies == 2 && health(&[library, "--ready"]).0 == 0
     });
     let report = status(&place.path("library/maps"), 0, &[]);
     assert_eq!(report["copies"].as_array().unwrap().len(), 1, "{report}");
@@ -529,6 +532,7 @@ fn the_socket_of_a_killed_process_is_replaced() {
     let source = place.serve(&["--data", data.to_str().unwrap()]);
     let follower = follow(&source.url(), &copy, &[]);
     drop(follower);
+    let port = source.port();
     source.kill();
     let sockets = [data.join("status.sock"), copy.join(".abreast/follow.sock")];
     assert!(sockets.iter().all(|socket| socket.exists()));
@@ -536,7 +540,7 @@ fn the_socket_of_a_killed_process_is_replaced() {
     assert_eq!(status(&data, 0, &[])["stores"][0]["state"], "stopped");
     assert_eq!(status(&copy, 0, &[])["copies"][0]["state"], "stopped");
     assert_eq!(health(&[data.to_str().unwrap()]).0, 1);
-    let source = place.serve(&["--data", data.to_str().unwrap()]);
+    let source = Source::start(&place.path("papers"), port, &["--data", data.to_str().unwrap()]);
     let follower = follow(&source.url(), &copy, &[]);
     assert_eq!(status(&data, 0, &[])["stores"][0]["state"], "serving");
     // A second process is refused, and the first keeps its socket.

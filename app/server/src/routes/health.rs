@@ -122,7 +122,7 @@ impl Site {
         readiness(self).map_err(|(reason, _)| format!("{reason}\n"))
     }
 
-    /// The text of `/metrics`.
+    /// The metrics, as `/metrics` of the server shows them.
     pub fn metrics_text(&self) -> String {
         measure_all(self);
         (self.metrics)()

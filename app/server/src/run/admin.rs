@@ -34,7 +34,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time limit for answers when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A program whose state is published to its operators. The functions may read stores, and must not
+/// A program that reports to its operators. The functions may read stores, and must not
 /// wait for anything that has no time limit.
 pub trait Observed: Send + Sync + 'static {
     /// A text on the program, as an error if it hangs.
@@ -52,7 +52,7 @@ pub trait Observed: Send + Sync + 'static {
     /// The metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
 
-    /// The status in JSON.
+    /// The status of the program in JSON.
     fn status(&self) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! The last run of a copy, which the copy's database contains for reports on its state.
+//! The last run of a copy, which the copy's database contains for reports.
 
 use crate::report::clock::now;
 use crate::report::error::{Error, ExitCode};

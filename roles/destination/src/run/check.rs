@@ -179,10 +179,10 @@ pub fn check_copy(
 /// Most resources, and items of the plan, that are counted for a report.
 const COUNTED_MAX: u32 = 100_000;
 
-/// The state of a copy, for reports. Times are W3C Datetimes.
+/// A description of a copy, for reports. Times are W3C Datetimes.
 #[derive(Clone, Debug, Default)]
 pub struct CopyState {
-    /// URL of the Source.
+    /// URL of the Source, as the last run used it.
     pub source: Option<String>,
     /// The instant up to which the changes of the Source are known.
     pub cursor: Option<String>,
@@ -200,8 +200,7 @@ pub struct CopyState {
     pub run: Option<LastRun>,
 }
 
-/// Reads the state of a copy, also during a run. The time that it takes is limited, whatever the size
-/// of the copy.
+/// Reads the description of a copy, also during a run, in limited time for any size of the copy.
 ///
 /// # Errors
 /// The database cannot be read.

@@ -1,4 +1,4 @@
-//! The state of a copy, from its database.
+//! Reports on a copy, from its database.
 
 use super::report::{Attention, CopyRun, CopyStatus, ProblemStatus};
 use crate::place::{Context as _, Result, holder_of};
@@ -7,7 +7,7 @@ use abreast_destination::check::{CopyPlace, CopyState, copy_state};
 use abreast_destination::{LastRun, RunProblem};
 use abreast_webtypes::{W3cDatetime, count};
 
-/// The state of a copy, without a process that reports it.
+/// Reports on a copy, from its database.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -124,7 +124,7 @@ fn of_run(run: &LastRun) -> CopyRun {
     }
 }
 
-/// Seconds since a W3C Datetime.
+/// Seconds since a time, a W3C Datetime.
 fn seconds_since(text: &str) -> Option<u64> {
     let then = W3cDatetime::parse(text.as_bytes()).ok()?.instant;
     let micros = SystemClock.now().as_micros() - then.as_micros();

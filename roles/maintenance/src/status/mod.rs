@@ -1,7 +1,7 @@
-//! The state of stores and copies: what is published, copied and delivered, and what needs attention.
+//! Reports on stores, copies and hubs, with the conditions that an operator has to know.
 //!
-//! A program that has a store or copy open fills in what only it knows; for all others, [`status`]
-//! reads their databases. It takes no lock, and changes no data.
+//! A program that has a store or copy open makes the report by itself. For all others, [`status`] reads
+//! their databases, without a lock and without changes.
 
 mod copy;
 mod report;
@@ -16,7 +16,7 @@ pub use store::{free_bytes, hub_status, store_status};
 
 use crate::place::{Result, StateFolders};
 
-/// Reads the state of the stores and copies of a folder.
+/// Reads the databases of the stores and copies of a folder, and adds them to a report.
 ///
 /// # Errors
 /// Something in the folder cannot be read.

@@ -1,4 +1,4 @@
-//! The report on the state of stores and copies. As JSON it has the schema `docs/status.schema.json`.
+//! The report on stores, copies and hubs. As JSON it has the schema `docs/status.schema.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ pub const STATUS_VERSION: u32 = 1;
 /// Most sets of a store, topics of a hub, and copies in a report.
 const LISTED_MAX: usize = 500;
 
-/// The state of stores and copies. Times are W3C Datetimes, in UTC.
+/// A report on stores, copies and hubs. Times are W3C Datetimes, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
-    /// `status-report`.
+    /// The constant text `status-report`, as in other JSON lines.
     #[serde(rename = "type")]
     pub kind: String,
     /// Version of this format: [`STATUS_VERSION`].
@@ -19,13 +19,13 @@ pub struct StatusReport {
     pub program: String,
     /// The time of the report.
     pub time: String,
-    /// Whether nothing needs attention.
+    /// Whether there is no condition in [`Attention`].
     pub healthy: bool,
     /// Stores of Sources and hubs.
     pub stores: Vec<StoreStatus>,
-    /// Copies.
+    /// Copies of the given folders and jobs.
     pub copies: Vec<CopyStatus>,
-    /// What needs attention, in addition to what the stores, sets and copies have.
+    /// Further conditions, which do not belong to a store, set or copy.
     pub attention: Vec<Attention>,
     /// Number of copies that are left out, because a report has at most 500.
     pub copies_left_out: u64,
@@ -34,7 +34,7 @@ pub struct StatusReport {
 /// A condition that an operator has to know, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attention {
-    /// The condition.
+    /// The condition, as a text in one line.
     pub message: String,
     /// The next step, such as a command.
     pub help: String,
@@ -45,7 +45,7 @@ pub struct Attention {
 pub struct StoreStatus {
     /// The folder of the store, or the URL of the server that was asked.
     pub place: String,
-    /// `serving`, `stopped`, or `in use` by a process that does not report its state.
+    /// `serving`, `stopped`, or `in use` by a process that does not report its status.
     pub state: String,
     /// The process that uses the store.
     pub process: Option<u32>,
@@ -53,13 +53,13 @@ pub struct StoreStatus {
     pub url: Option<String>,
     /// Disk space, if it is known.
     pub disk: Option<DiskUse>,
-    /// The sets.
+    /// The sets of the store, at most 500.
     pub sets: Vec<SetStatus>,
     /// Number of sets that are left out, because a report has at most 500 of a store.
     pub sets_left_out: u64,
     /// The deliveries of notifications, if the store has a hub.
     pub hub: Option<HubStatus>,
-    /// What needs attention in the store as a whole.
+    /// Conditions of the store as a whole.
     pub attention: Vec<Attention>,
 }
 
@@ -70,7 +70,7 @@ pub struct DiskUse {
     pub databases: u64,
     /// Stored contents of resources and their versions, as the store counts them.
     pub contents: u64,
-    /// Packages of dumps.
+    /// Packages of all dumps of the sets.
     pub dumps: u64,
     /// Free space of the file system.
     pub free: Option<u64>,
@@ -84,7 +84,7 @@ pub struct SetStatus {
     /// `ready`, `reading`, `incomplete`, `held`, `confirmed`, `missing` or `failed`; `stopped` if the
     /// set is not being served.
     pub state: String,
-    /// Number of resources.
+    /// Number of resources in the set now.
     pub resources: u64,
     /// Position of the last change in the log.
     pub position: u64,
@@ -106,31 +106,31 @@ pub struct SetStatus {
     pub dumps: Option<DumpUse>,
     /// Bytes of the stored contents, if the set stores earlier versions.
     pub versions_bytes: Option<u64>,
-    /// What needs attention.
+    /// Conditions that an operator has to know.
     pub attention: Vec<Attention>,
 }
 
 /// The dumps of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpUse {
-    /// Number of packages.
+    /// Number of packages of all dumps.
     pub packages: u64,
-    /// Bytes of the packages.
+    /// Length of the packages in bytes.
     pub bytes: u64,
     /// Time of the newest package.
     pub newest: Option<String>,
 }
 
-/// Deliveries of a hub.
+/// The deliveries of a hub, and failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubStatus {
-    /// Number of topics.
+    /// Number of topics of the hub.
     pub topics: u64,
     /// Number of subscriptions and hubs to notify.
     pub targets: u64,
     /// Targets to which the last attempt failed.
     pub failing: u64,
-    /// Those that have failed longest, at most 20.
+    /// The targets with the longest failures, at most 20.
     pub failing_targets: Vec<FailingTarget>,
     /// Notifications that were given up; consecutive ones of a target count once.
     pub dead_letters: u64,
@@ -143,7 +143,7 @@ pub struct HubStatus {
     pub failed: Option<u64>,
     /// Topics with targets that lack notifications, the furthest behind first, at most 20.
     pub behind: Vec<TopicStatus>,
-    /// What needs attention.
+    /// Conditions that an operator has to know.
     pub attention: Vec<Attention>,
 }
 
@@ -154,22 +154,22 @@ pub struct FailingTarget {
     pub id: i64,
     /// The URL of the callback or hub.
     pub address: String,
-    /// The URL of the topic.
+    /// The URL of the topic, as subscribers use it.
     pub topic: String,
     /// Failed attempts in a row.
     pub attempts: u64,
     /// Time of the first of these attempts.
     pub since: Option<String>,
-    /// Reason of the last failure.
+    /// Reason of the last failed attempt.
     pub error: Option<String>,
 }
 
 /// A topic with targets that lack notifications.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicStatus {
-    /// The URL of the topic.
+    /// The URL of the topic, as subscribers use it.
     pub url: String,
-    /// Number of targets.
+    /// Number of targets of the topic.
     pub targets: u64,
     /// Targets that lack a notification.
     pub behind: u64,
@@ -179,23 +179,23 @@ pub struct TopicStatus {
     pub lag_seconds: Option<u64>,
 }
 
-/// A copy.
+/// A copy and its last run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyStatus {
-    /// The folder of the copy.
+    /// The folder or database of the copy.
     pub place: String,
     /// Name of the job, if the copy has one.
     pub job: Option<String>,
     /// Name of the set, if the copy is one of all sets of a Source.
     pub set: Option<String>,
-    /// URL of the Source.
+    /// URL of the Source, without a login.
     pub source: Option<String>,
     /// `following` (waits for changes), `running`, `stopped`, `ended` (the follower of this set
-    /// stopped), `hung`, or `in use` by a process that does not report its state.
+    /// stopped), `hung`, or `in use` by a process that does not report its status.
     pub state: String,
     /// The process that uses the copy.
     pub process: Option<u32>,
-    /// Phase of the current run.
+    /// Phase of the current run, if one is running.
     pub phase: Option<String>,
     /// End of the last run.
     pub last_run: Option<String>,
@@ -228,18 +228,18 @@ pub struct CopyStatus {
     pub held_since: Option<String>,
     /// Time of the first of the uninterrupted runs with failures.
     pub failing_since: Option<String>,
-    /// The last run.
+    /// The work of the last run.
     pub run: Option<CopyRun>,
     /// Sum of the runs of the process; absent if it is stopped.
     pub since_start: Option<CopyRun>,
-    /// What needs attention.
+    /// Conditions that an operator has to know.
     pub attention: Vec<Attention>,
 }
 
 /// A problem of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemStatus {
-    /// The stable code.
+    /// The stable code, such as `fixity.mismatch`.
     pub code: String,
     /// The URI of the resource or document.
     pub uri: String,
@@ -252,13 +252,13 @@ pub struct ProblemStatus {
 pub struct CopyRun {
     /// Exit code of the last run.
     pub exit_code: u8,
-    /// Duration in milliseconds.
+    /// Duration of the runs in milliseconds.
     pub milliseconds: u64,
     /// Resources that were created, updated or deleted.
     pub changes: u64,
-    /// Bytes that were received.
+    /// Bytes that were received, headers included.
     pub bytes: u64,
-    /// Requests that were sent.
+    /// Requests that were sent, redirects included.
     pub requests: u64,
     /// Requests that repeated another one.
     pub retries: u64,
@@ -305,8 +305,8 @@ impl Attention {
     }
 }
 
-/// Keeps the first items, those that need attention before the others, and returns the number of
-/// items that are left out.
+/// Keeps the first items, items with conditions before the others, and returns the number of items
+/// that are left out.
 fn limit<T>(items: &mut Vec<T>, needs_attention: impl Fn(&T) -> bool) -> u64 {
     let left_out = items.len().saturating_sub(LISTED_MAX);
     if left_out > 0 {

@@ -1,4 +1,4 @@
-//! The state of a Source's store and of a hub, from their databases.
+//! Reports on a Source's store and on a hub, from their databases.
 
 use super::report::{
     Attention, DiskUse, DumpUse, FailingTarget, HubStatus, SetStatus, StoreStatus, TopicStatus,
@@ -18,7 +18,7 @@ const BEHIND_MAX: usize = 20;
 /// Most files of the dumps of a set that are counted.
 const DUMP_FILES_MAX: usize = 10_000;
 
-/// The state of the store in a folder, and of the hub beside it, without a process that reports it.
+/// Reports on the store in a folder and on the hub next to it, from their databases.
 ///
 /// # Errors
 /// A database cannot be read.
@@ -86,13 +86,13 @@ impl SetStatus {
     }
 }
 
-/// Seconds since a time.
+/// Seconds since a time, if there is one.
 fn age(time: Option<Timestamp>) -> Option<u64> {
     let age = SystemClock.now().as_micros() - time?.as_micros();
     Some(u64::try_from(age / 1_000_000).unwrap_or(0))
 }
 
-/// The state of the deliveries of a hub; `store` is its folder, for the commands in the help.
+/// Reports on the deliveries of a hub; `store` is its folder, for the commands in the help.
 pub fn hub_status(hub: &HubSummary, store: &str) -> HubStatus {
     let mut behind: Vec<&TopicSummary> =
         hub.topics.iter().filter(|topic| topic.behind > 0).collect();

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
 
-/// The state of the places.
+/// Collects the report on the places.
 ///
 /// # Errors
 /// A place has neither a store nor a copy, or a server does not answer.
@@ -101,7 +101,7 @@ fn is_none(folders: &StateFolders) -> bool {
     folders.store.is_none() && folders.hub.is_none() && folders.copy.is_none()
 }
 
-/// Whether the copy is the folder itself or in it, or has its state there.
+/// Whether the copy is the folder itself or in it, or has its database there.
 fn is_in(copy: &CopyStatus, dir: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (copy, dir) = (real(Path::new(&copy.place)), real(dir));
@@ -112,7 +112,7 @@ fn is_in(copy: &CopyStatus, dir: &Path) -> bool {
         })
 }
 
-/// The process that uses a folder does not report its state.
+/// Notes that the process that uses a folder does not report its status.
 fn note(report: &mut StatusReport, state: &Path, why: &str) {
     let message =
         format!("the process that uses `{}` does not report its state: {why}", state.display());
@@ -120,7 +120,7 @@ fn note(report: &mut StatusReport, state: &Path, why: &str) {
     report.attention.push(Attention::new(message, help));
 }
 
-/// A job that has no copy yet.
+/// The report on a job before its first copy.
 fn missing(place: &Place) -> CopyStatus {
     let message = "the job has no copy yet: no run has stored anything";
     let help = format!("abreast sync --config FILE {}", place.name);

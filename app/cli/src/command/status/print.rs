@@ -7,7 +7,7 @@ use abreast_webtypes::{W3cDatetime, count};
 use indicatif::{HumanBytes, HumanCount};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Width of the lines if the environment has none: it fits into every terminal.
+/// Default width of the lines, which fits into every terminal.
 const WIDTH: usize = 60;
 
 /// Problems of a run that are printed.
