@@ -71,6 +71,13 @@ pub(crate) struct Watched<'f, O> {
     follower: Arc<Follower>,
 }
 
+/// The jobs in a report.
+enum Jobs {
+    All,
+    /// The job with this name, or the copy without a job.
+    One(Option<String>),
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -85,7 +92,7 @@ impl Followers {
         let metrics = PrometheusBuilder::new().install_recorder().ok();
         let followers = Self { server, all: Arc::default(), metrics };
         for address in addresses {
-            let address = answer_at(&followers.server, address, followers.observed(None))?;
+            let address = answer_at(&followers.server, address, followers.observed(Jobs::All))?;
             // Standard output may be the copy.
             crate::program::terminal::warning(&format!("probes and metrics at http://{address}/"));
         }
@@ -93,7 +100,7 @@ impl Followers {
     }
 
     /// Reports on the copies of a job, or on every copy.
-    fn observed(&self, job: Option<Option<String>>) -> Arc<dyn Observed> {
+    fn observed(&self, job: Jobs) -> Arc<dyn Observed> {
         let (all, metrics) = (Arc::clone(&self.all), self.metrics.clone());
         Arc::new(ObservedFollowers { all, job, metrics })
     }
@@ -153,7 +160,7 @@ impl Followers {
         }
         let folder = job.state_folder();
         let opened = socket::listen(&folder, socket::FOLLOWER).and_then(|(listener, own)| {
-            self.server.answer_on(listener, self.observed(Some(job.name.clone())))?;
+            self.server.answer_on(listener, self.observed(Jobs::One(job.name.clone())))?;
             Ok(own)
         });
         match opened {
@@ -382,13 +389,13 @@ impl Follower {
         let progress = lock(&self.progress);
         status.since_start = Some(progress.total.clone());
         status.phase.clone_from(&progress.phase);
-        status.state = match (&hangs, progress.has_ended, &progress.phase) {
+        let state = match (&hangs, progress.has_ended, &progress.phase) {
             (Some(_), _, _) => "hung",
             (None, true, _) => "ended",
             (None, false, Some(_)) => "running",
             (None, false, None) => "following",
-        }
-        .to_owned();
+        };
+        state.clone_into(&mut status.state);
         if let Some(hangs) = hangs {
             status.attention.push(Attention::new(hangs, "restart the process"));
         }
@@ -411,14 +418,17 @@ fn seconds(time: SystemTime) -> f64 {
 /// The copies of a job, or of all jobs.
 struct ObservedFollowers {
     all: Arc<Mutex<Vec<Arc<Follower>>>>,
-    job: Option<Option<String>>,
+    job: Jobs,
     metrics: Option<PrometheusHandle>,
 }
 
 impl ObservedFollowers {
     fn each(&self) -> Vec<Arc<Follower>> {
         let all = lock(&self.all);
-        let is_own = |one: &&Arc<Follower>| self.job.as_ref().is_none_or(|job| one.job == *job);
+        let is_own = |one: &&Arc<Follower>| match &self.job {
+            Jobs::All => true,
+            Jobs::One(name) => one.job == *name,
+        };
         all.iter().filter(is_own).cloned().collect()
     }
 

@@ -73,14 +73,14 @@ struct ObservedSite {
 impl Observed for ObservedSite {
     fn live(&self) -> Result<String, String> {
         let (sender, receiver) = mpsc::channel();
-        self.runtime.spawn(async move { drop(sender.send(())) });
-        match receiver.recv_timeout(LIVE_TIMEOUT) {
-            Ok(()) => Ok("alive\n".to_owned()),
-            Err(_) => {
-                let seconds = LIVE_TIMEOUT.as_secs();
-                Err(format!("the server has not begun a task for {seconds} s\n"))
-            }
-        }
+        self.runtime.spawn(async move {
+            let _ = sender.send(());
+        });
+        let seconds = LIVE_TIMEOUT.as_secs();
+        let begun = receiver.recv_timeout(LIVE_TIMEOUT);
+        begun
+            .map(|()| "alive\n".to_owned())
+            .map_err(|_| format!("the server has not begun a task for {seconds} s\n"))
     }
 
     fn ready(&self) -> Result<String, String> {
@@ -182,7 +182,7 @@ impl ObservedSite {
             }
         }
         let state = SetState::of(&**log, published);
-        status.state = state.as_ref().map_or("failed", SetState::name).to_owned();
+        state.as_ref().map_or("failed", SetState::name).clone_into(&mut status.state);
         if let Ok(state) = &state
             && let Some(attention) = self.attention(state, &status.name)
         {

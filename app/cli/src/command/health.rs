@@ -51,7 +51,9 @@ pub(crate) fn run(args: &HealthArgs) -> ExitCode {
     match failures(args) {
         Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
         Ok(failures) => {
-            failures.iter().for_each(|failure| warning(failure.trim_end()));
+            for failure in &failures {
+                warning(failure.trim_end());
+            }
             ExitCode::from(1)
         }
         Err(error) => {

@@ -164,7 +164,7 @@ impl HubConfig {
             push::check(Some(hub), None, None, listen, file.base_url.as_deref(), &mut problems);
         let admin = crate::config::admin::check(
             file.admin_listen.as_deref(),
-            file.admin_token_file.as_deref(),
+            file.admin_token.as_deref(),
             &mut problems,
         );
         let mut faults = file.origins.faults().to_vec();

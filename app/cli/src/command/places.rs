@@ -81,7 +81,7 @@ pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Re
     let Some(path) = config.filter(|_| !names.iter().any(|name| is_http(name))) else {
         let here = [".".to_owned()];
         let names = if names.is_empty() { &here } else { names };
-        return Ok(names.iter().map(plain).collect());
+        return Ok(names.iter().map(|name| plain(name)).collect());
     };
     let file = File::read(path)?;
     let command = jobs::command::<SyncArgs>();
@@ -95,7 +95,7 @@ pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Re
     if names.is_empty() && has_store {
         if let Some(folder) = file.store_folder() {
             let listen = file.admin_listen.clone();
-            let address = listen.map(|listen| (listen, file.admin_token_file.clone()));
+            let address = listen.map(|listen| (listen, file.admin_token.clone()));
             let name = path.display().to_string();
             places.push(Place { name, job: None, at: At::Folder { folder, address } });
         }
@@ -136,13 +136,13 @@ fn is_http(name: &str) -> bool {
     name.starts_with("http://") || name.starts_with("https://")
 }
 
-fn plain(name: &String) -> Place {
+fn plain(name: &str) -> Place {
     let at = if is_http(name) {
-        At::Url(name.clone())
+        At::Url(name.to_owned())
     } else {
         At::Folder { folder: target_folder(name).to_owned(), address: None }
     };
-    Place { name: name.clone(), job: None, at }
+    Place { name: name.to_owned(), job: None, at }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl AdminArgs {
             file.origins.forget("admin_listen");
         }
         if self.admin_token_file.is_some() {
-            file.admin_token_file.clone_from(&self.admin_token_file);
+            file.admin_token.clone_from(&self.admin_token_file);
             file.origins.forget("admin_token_file");
         }
     }

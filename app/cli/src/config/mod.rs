@@ -113,11 +113,8 @@ impl ServeConfig {
         let mut problems = Vec::new();
         let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         let trusted_proxies = check_proxies(file.trusted_proxies.as_deref(), &mut problems);
-        let admin = admin::check(
-            file.admin_listen.as_deref(),
-            file.admin_token_file.as_deref(),
-            &mut problems,
-        );
+        let admin =
+            admin::check(file.admin_listen.as_deref(), file.admin_token.as_deref(), &mut problems);
         if file.set.is_empty() {
             // Everything else that is missing is so for this reason.
             let help = if file.mirror.is_empty() {

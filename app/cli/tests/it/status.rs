@@ -6,6 +6,7 @@ use abreast_testkit::http::unused_address;
 use abreast_testkit::{Running, eventually, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -323,7 +324,8 @@ fn jobs_report_on_their_own_addresses() {
     let config = place.path("abreast.toml");
     let mut text = String::new();
     for name in ["one", "two"] {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[mirror]]\nname = \"{name}\"\nurl = \"{}\"\nfolder = {:?}\nfollow = true\ninterval = \"1s\"\nadmin_listen = \"{address}\"\n",
             source.url(),
             place.path(name)

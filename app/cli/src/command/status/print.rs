@@ -5,6 +5,7 @@ use abreast_maintenance::{
 };
 use abreast_webtypes::{W3cDatetime, count};
 use indicatif::{HumanBytes, HumanCount};
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Default width of the lines, which fits into every terminal.
@@ -94,11 +95,11 @@ impl Page {
             let mut used = format!("databases {}", HumanBytes(disk.databases));
             for (bytes, what) in [(disk.contents, "contents"), (disk.dumps, "dumps")] {
                 if bytes > 0 {
-                    used += &format!(", {what} {}", HumanBytes(bytes));
+                    let _ = write!(used, ", {what} {}", HumanBytes(bytes));
                 }
             }
             if let Some(free) = disk.free {
-                used += &format!("; {} free", HumanBytes(free));
+                let _ = write!(used, "; {} free", HumanBytes(free));
             }
             self.field(2, "disk", &used);
         }
@@ -239,10 +240,10 @@ impl Page {
             count(run.requests, "request")
         );
         if run.retries > 0 {
-            text += &format!(", {} repeated", run.retries);
+            let _ = write!(text, ", {} repeated", run.retries);
         }
         if seconds > 0.0 && run.bytes > 0 {
-            text += &format!(", {}/s", HumanBytes((run.bytes as f64 / seconds) as u64));
+            let _ = write!(text, ", {}/s", HumanBytes((run.bytes as f64 / seconds) as u64));
         }
         self.field(2, name, &text);
     }

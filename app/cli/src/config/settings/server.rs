@@ -24,7 +24,7 @@ settings! {
         /// ([observing.md](observing.md)). An address that others reach needs `admin_token_file`.
         admin_listen: Option<String>, flag "--admin-listen", env "ABREAST_ADMIN_LISTEN";
         /// A file with the token that requests to this address need, in its first line.
-        admin_token_file: Option<PathBuf>, flag "--admin-token-file", env "ABREAST_ADMIN_TOKEN_FILE";
+        admin_token: Option<PathBuf>, key "admin_token_file", flag "--admin-token-file", env "ABREAST_ADMIN_TOKEN_FILE";
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.
