@@ -376,6 +376,7 @@ mod tests {
         }
         let groups = [
             of::<crate::config::access::AccessArgs>(),
+            of::<crate::config::admin::AdminArgs>(),
             of::<crate::config::api::ApiArgs>(),
             of::<crate::config::dumps::DumpArgs>(),
             of::<crate::config::follow_args::FollowArgs>(),

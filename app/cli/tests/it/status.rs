@@ -292,6 +292,34 @@ fn failures_and_held_deletions_of_a_copy_are_named() {
 }
 
 #[test]
+fn a_copy_that_never_succeeded_says_so() {
+    let place = Place::new(3);
+    let copy = place.path("copy");
+    let source = place.serve(&["--data", place.path("data").to_str().unwrap()]);
+    // The limit ends each run before everything is copied: it stores a plan and some files.
+    let limit = ["--max-bytes", "1", "--connections", "1"];
+    let code = run(abreast().args(["sync", &source.url()]).arg(&copy).args(limit)).status.code();
+    assert_eq!(code, Some(8));
+    if copy.join(".abreast/mirror.db").exists() {
+        let report = status(&copy, 3, &[]);
+        let found = &report["copies"][0];
+        assert_eq!(
+            (&found["last_success"], &found["behind_seconds"]),
+            (&Value::Null, &Value::Null)
+        );
+        let output = run(abreast().arg("status").arg(&copy));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("last success  never") && text.contains("help: abreast sync"),
+            "{text}"
+        );
+    } else {
+        status_fails(copy.to_str().unwrap(), 2);
+    }
+    assert_eq!(source.stop(), Some(0));
+}
+
+#[test]
 fn a_job_without_a_copy_needs_attention() {
     let place = Place::new(1);
     let config = place.path("abreast.toml");
