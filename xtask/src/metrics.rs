@@ -12,7 +12,7 @@ const TABLE: &str = "app/server/src/observe/metrics.rs";
 
 const HEAD: &str = "# Metrics
 
-`/metrics` of `abreast serve` and `abreast hub` has these metrics in the text format of Prometheus, and those of the process: `process_cpu_seconds_total`,
+`/metrics` of `abreast serve`, `abreast hub` and, with `--admin-listen`, of `abreast sync --follow` has these metrics in the text format of Prometheus, and those of the process: `process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_open_fds`, `process_max_fds`, `process_threads` and `process_start_time_seconds`. Totals begin at zero when the
 program starts. A metric without a value yet is left out. Times are seconds since 1970, durations are seconds.
 

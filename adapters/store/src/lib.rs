@@ -10,7 +10,7 @@ pub mod mirror;
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
 pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::needed_contents::NeededContents;
-pub use maintenance::{backup, integrity, repair};
+pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 
 /// Version of the SQLite library that is linked into the program.

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
+mod admin;
 mod command;
 mod config;
 mod program;
@@ -11,8 +12,8 @@ mod values;
 use clap::{ArgMatches, FromArgMatches as _};
 use command::args::{Cli, Command};
 use command::{
-    args, backup, build, check, config_command, demo, doctor, drop, explore, hub, import, init,
-    log, repair, restore, serve, subscribe, sync, token, validate,
+    args, backup, build, check, config_command, demo, doctor, drop, explore, health, hub, import,
+    init, log, repair, restore, serve, status, subscribe, sync, token, validate,
 };
 use program::{exit, logging, memory, shell, terminal};
 use std::process::ExitCode;
@@ -66,6 +67,8 @@ fn main() -> ExitCode {
         Command::Backup(args) => Ok(backup::run(args)),
         Command::Restore(args) => Ok(restore::run(args)),
         Command::Doctor(args) => Ok(doctor::run(args)),
+        Command::Status(args) => status::run(args),
+        Command::Health(args) => Ok(health::run(args)),
         Command::Demo(args) => demo::run(args),
     };
     result.unwrap_or_else(|error| {

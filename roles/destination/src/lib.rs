@@ -26,6 +26,8 @@ pub use report::error::{Error, ExitCode};
 pub use report::events::{
     Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
 };
+pub use report::heartbeat::Heartbeat;
+pub use report::last_run::{LastRun, RunProblem};
 pub use report::open_store::OpenStore;
 pub use report::options::REPLACED_BY;
 pub use report::options::Tolerance;

@@ -6,6 +6,7 @@ mod doctor;
 mod place;
 mod repair;
 mod restore;
+mod status;
 
 pub use backup::{BackedUpSet, BackupOptions, BackupReport, backup, refuse_backup};
 pub use check::{CheckOptions, CheckReport, CheckSummary, ReportedFinding, check};
@@ -19,3 +20,8 @@ pub use place::{
 };
 pub use repair::{RepairOptions, RepairReport, repair};
 pub use restore::{RestoreOptions, RestoreReport, restore};
+pub use status::{
+    Attention, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus, ProblemStatus,
+    STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes,
+    hub_status, status, store_status,
+};

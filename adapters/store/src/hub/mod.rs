@@ -10,6 +10,7 @@ mod done;
 pub(crate) mod limits;
 mod recorder;
 pub(crate) mod store;
+pub(crate) mod summary;
 pub(crate) mod target;
 pub(crate) mod targets;
 pub(crate) mod topic_states;
@@ -25,6 +26,7 @@ pub use limits::{
 };
 pub(crate) use store::MIGRATIONS;
 pub use store::{HubStore, Sizes};
+pub use summary::{FailingTarget, HubSummary, TopicSummary};
 pub use target::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
     TargetKind,

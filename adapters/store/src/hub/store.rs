@@ -2,6 +2,7 @@
 
 use super::limits::no_topic;
 use super::recorder::{HubRecorder, Job, TopicHeads};
+use super::summary::{HubSummary, summarise};
 use super::transaction::{Answer, HubTransaction};
 use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled,
@@ -397,6 +398,16 @@ impl HubStore {
         done: Done<Option<Target>>,
     ) {
         self.ask(ROW_BYTES, move |run| verifications::finish(run, id, &settled), done);
+    }
+
+    /// Describes the deliveries, and counts the subscriptions that ended since a time.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn summary(&self, since: Timestamp) -> Result<HubSummary, LogError> {
+        self.database.readers.with("cannot read the state of the deliveries", |connection| {
+            summarise(connection, since)
+        })
     }
 
     /// Counts the store's rows and bytes.

@@ -6,3 +6,4 @@ pub mod integrity;
 pub(crate) mod needed_contents;
 pub mod repair;
 pub(crate) mod schema_text;
+pub mod summary;

@@ -27,7 +27,7 @@ pub use left_out::LeftOutStatements;
 pub use packed::{Location, Packed, Segment};
 pub use plan::{
     ChangeOrder, ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts,
-    PendingState, Task,
+    PendingState, PlanSummary, Task,
 };
 pub use rows::{Document, Row};
 

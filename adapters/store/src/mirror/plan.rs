@@ -168,6 +168,21 @@ pub struct PendingCounts {
     pub conflicts: u64,
 }
 
+/// Counts of a plan that is not read completely if it is long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanSummary {
+    /// Items that wait for the next step of a run.
+    pub due: u64,
+    /// Resources whose fetches failed before.
+    pub failed: u64,
+    /// Deletions that are held back.
+    pub held: u64,
+    /// Time of the oldest change that is not applied, in microseconds, if the Source lists times.
+    pub oldest: Option<i64>,
+    /// Whether the plan has more items than were read.
+    pub is_cut: bool,
+}
+
 /// Counts of changed resources to fetch, without earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangesDue {
@@ -543,6 +558,30 @@ impl Mirror {
                         deletes: row.get::<_, i64>(2)? as u64,
                         held: row.get::<_, i64>(3)? as u64,
                         conflicts: row.get::<_, i64>(4)? as u64,
+                    })
+                },
+            )
+            .map_err(failed(READ))
+    }
+
+    /// Counts at most `most` items of the plan.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn summarise_plan(&self, most: u32) -> Result<PlanSummary, LogError> {
+        self.connection
+            .query_row(
+                "SELECT ifnull(sum(state != 1), 0), ifnull(sum(state = 1 AND action < 2), 0),
+                        ifnull(sum(state = 1 AND action >= 2), 0), min(changed), count(*)
+                 FROM (SELECT state, action, changed FROM pending LIMIT ?1)",
+                [i64::from(most) + 1],
+                |row| {
+                    Ok(PlanSummary {
+                        due: row.get::<_, i64>(0)? as u64,
+                        failed: row.get::<_, i64>(1)? as u64,
+                        held: row.get::<_, i64>(2)? as u64,
+                        oldest: row.get(3)?,
+                        is_cut: row.get::<_, i64>(4)? > i64::from(most),
                     })
                 },
             )

@@ -54,6 +54,10 @@ pub(crate) enum Command {
     Backup(Box<crate::command::backup::BackupArgs>),
     /// Restore a Source's store from a backup
     Restore(Box<crate::command::restore::RestoreArgs>),
+    /// Report on stores, copies and hubs, running or stopped, with the next step for each problem
+    Status(Box<crate::command::status::StatusArgs>),
+    /// Ask a running program whether it is alive and ready, for probes
+    Health(Box<crate::command::health::HealthArgs>),
     /// Check this machine, a folder or a Source for common problems
     Doctor(Box<crate::command::doctor::DoctorArgs>),
     /// Create, list and revoke tokens of the API
@@ -266,6 +270,8 @@ pub(crate) struct ServeArgs {
     pub(crate) versions: crate::config::versions::VersionArgs,
     #[command(flatten)]
     pub(crate) push: crate::config::push::PushArgs,
+    #[command(flatten)]
+    pub(crate) admin: crate::config::admin::AdminArgs,
 }
 
 /// Options of `demo`.
@@ -377,6 +383,7 @@ mod tests {
         }
         let groups = [
             of::<crate::config::access::AccessArgs>(),
+            of::<crate::config::admin::AdminArgs>(),
             of::<crate::config::api::ApiArgs>(),
             of::<crate::config::dumps::DumpArgs>(),
             of::<crate::config::follow_args::FollowArgs>(),

@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 
+use crate::config::admin::{AdminArgs, AdminConfig};
 use crate::config::api::ApiConfig;
 use crate::config::faults::Fault;
 use crate::config::push::{self, PushConfig};
@@ -48,7 +49,7 @@ pub(crate) struct HubArgs {
     /// Keep the store in this folder
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
-    /// Read a configuration file: `listen`, `base_url`, `data`, `[hub]`, `[api]`
+    /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
     /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
@@ -75,6 +76,8 @@ pub(crate) struct HubArgs {
     /// Also trust the certificates in this PEM file, of callbacks and topics
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 impl HubArgs {
@@ -93,6 +96,7 @@ struct HubConfig {
     strip_prefix: bool,
     api: ApiConfig,
     push: PushConfig,
+    admin: Option<AdminConfig>,
 }
 
 /// All faults of a configuration file for a hub alone.
@@ -117,6 +121,7 @@ impl HubConfig {
             args.data.as_ref(),
             &args.trusted_proxies,
         );
+        args.admin.over(&mut file);
         Self::check(file).map_err(crate::config::faults::refused)
     }
 
@@ -157,6 +162,11 @@ impl HubConfig {
         );
         let push =
             push::check(Some(hub), None, None, listen, file.base_url.as_deref(), &mut problems);
+        let admin = crate::config::admin::check(
+            file.admin_listen.as_deref(),
+            file.admin_token.as_deref(),
+            &mut problems,
+        );
         let mut faults = file.origins.faults().to_vec();
         faults.extend(file.origins.place("", problems));
         if !faults.is_empty() {
@@ -169,6 +179,7 @@ impl HubConfig {
             trusted_proxies,
             strip_prefix: file.strip_prefix.unwrap_or(false),
             api,
+            admin,
             push: PushConfig { notify: None, ..push },
         })
     }
@@ -234,6 +245,8 @@ fn serve(config: HubConfig) -> Result<()> {
     }));
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
+    let handle = runtime.handle();
+    let admin = crate::admin::served::start(handle, &site, &config.data, config.admin.as_ref())?;
     let thread = std::thread::Builder::new()
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))
@@ -246,6 +259,7 @@ fn serve(config: HubConfig) -> Result<()> {
     let signal = signals.wait_to_stop();
     tracing::info!(signal, "stopping: finishing requests in flight");
     service.stopping();
+    drop(admin);
     let _ = stop.send(true);
     let _ = thread.join();
     delivery.stop();

@@ -60,6 +60,7 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
         args.data.as_ref(),
         &args.trusted_proxies,
     );
+    args.admin.over(&mut file);
     Ok((file, data_in_file))
 }
 

@@ -1,7 +1,9 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
+use crate::admin::followers::{FollowedJob, Followers};
 use crate::command::jobs::{self, Job, SECRETS};
 use crate::config::File;
+use crate::config::admin::AdminConfig;
 use crate::config::faults::Fault;
 use crate::config::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use crate::program::errors::SecretForSeveral;
@@ -170,6 +172,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         job.as_ref().is_ok_and(|(_, _, args)| args.follow)
     };
     let parts = jobs.iter().filter(|job| follows(job)).count();
+    let followers = followers_of(&jobs)?;
     let cancel = cancel_on_signal();
     let work = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
         let (name, options, args) = match job {
@@ -193,10 +196,23 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
             let reporter = reporter.for_job(label(job, set).as_deref());
             if args.follow && verbose == 0 { reporter.following() } else { reporter }
         };
+        let followed = FollowedJob::new(name.clone(), options.clone(), args.mirror.all_sets);
+        let followers = followers.as_ref().filter(|_| args.follow);
         if !args.mirror.all_sets {
-            return run_one(options, args, &reporter(None), &cancel);
+            return match followers {
+                Some(all) => {
+                    run_one(options, args, &all.watch(&followed, None, reporter(None)), &cancel)
+                }
+                None => run_one(options, args, &reporter(None), &cancel),
+            };
         }
-        let observers = all_sets::observers(&reporter);
+        let plain = all_sets::observers(&reporter);
+        let observers = |set: Option<&str>| -> Box<dyn Observer + '_> {
+            match (followers, set) {
+                (Some(all), Some(_)) => Box::new(all.watch(&followed, set, reporter(set))),
+                _ => plain(set),
+            }
+        };
         let ran = if args.test_filter {
             test_filter_sets(options, &observers, &cancel)
         } else if args.follow {
@@ -351,6 +367,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Re
         bail!(UsageError("`--xmpp-jid` is for copies that follow (help: add --follow)".to_owned()));
     }
     args.notifications.apply(&mut options)?;
+    args.admin.check()?;
     Ok(options)
 }
 
@@ -377,13 +394,36 @@ fn run_with(
     }
 }
 
-fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: &AtomicBool) -> u8 {
-    let result = run_with(options, args, reporter, cancel);
+fn run_one<O: Observer + AsRef<Reporter>>(
+    options: &SyncOptions,
+    args: &SyncArgs,
+    observer: &O,
+    cancel: &AtomicBool,
+) -> u8 {
+    let result = run_with(options, args, observer, cancel);
+    let reporter = observer.as_ref();
     reporter.finish();
     match result {
         Ok(summary) => summary.exit_code,
         Err(error) => failed(reporter, &error),
     }
+}
+
+/// The report on the jobs that follow, if any does.
+fn followers_of(jobs: &[Result<ReadyJob<SyncOptions, SyncArgs>, u8>]) -> Result<Option<Followers>> {
+    let following = || jobs.iter().flatten().filter(|(_, _, args)| args.follow);
+    let mut addresses: Vec<AdminConfig> = Vec::new();
+    for (_, _, args) in following() {
+        if let Some(address) = args.admin.check()?
+            && !addresses.contains(&address)
+        {
+            addresses.push(address);
+        }
+    }
+    if following().next().is_none() {
+        return Ok(None);
+    }
+    Followers::start(&addresses).map(Some)
 }
 
 /// Help for the differences that an audit found: the commands that make the copy equal again.

@@ -2,6 +2,7 @@
 //! reported at once.
 
 pub(crate) mod access;
+pub(crate) mod admin;
 pub(crate) mod api;
 pub(crate) mod dumps;
 mod endpoint;
@@ -55,6 +56,8 @@ pub(crate) struct ServeConfig {
     pub(crate) new_store: bool,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) strip_prefix: bool,
+    /// The address for operators.
+    pub(crate) admin: Option<admin::AdminConfig>,
     pub(crate) api: crate::config::api::ApiConfig,
     pub(crate) push: crate::config::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
@@ -110,6 +113,8 @@ impl ServeConfig {
         let mut problems = Vec::new();
         let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         let trusted_proxies = check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        let admin =
+            admin::check(file.admin_listen.as_deref(), file.admin_token.as_deref(), &mut problems);
         if file.set.is_empty() {
             // Everything else that is missing is so for this reason.
             let help = if file.mirror.is_empty() {
@@ -210,6 +215,7 @@ impl ServeConfig {
             new_store,
             trusted_proxies,
             strip_prefix: file.strip_prefix.unwrap_or(false),
+            admin,
             api,
             push,
             sets,

@@ -1,6 +1,7 @@
 //! The options of `sync` and `audit`; a job of a configuration file has the same ones.
 
 use crate::config::access::AccessArgs;
+use crate::config::admin::AdminArgs;
 use crate::config::filter_rules::ordered_rules;
 use crate::config::follow_args::FollowArgs;
 use crate::config::source_args::{OfferArgs, ReadingArgs};
@@ -169,6 +170,8 @@ pub(crate) struct SyncArgs {
     pub(crate) offer: OfferArgs,
     #[command(flatten)]
     pub(crate) notifications: FollowArgs,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 const AUDIT_HELP: &str = "\

@@ -223,6 +223,12 @@ fn is_new(summary: &Summary, before: &mut EarlierRuns) -> bool {
         || summary.created + summary.updated + summary.deleted > 0
 }
 
+impl AsRef<Self> for Reporter {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Observer for Reporter {
     fn event(&self, event: &Event<'_>) {
         if self.json {

@@ -159,6 +159,14 @@ fn ends_within_a_line() -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
+/// Clears the terminal, if standard output is one.
+pub(crate) fn clear() {
+    if output_is_terminal() {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(b"\x1b[2J\x1b[H");
+    }
+}
+
 /// Whether standard output is a terminal.
 pub(crate) fn output_is_terminal() -> bool {
     io::stdout().is_terminal()

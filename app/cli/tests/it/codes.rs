@@ -101,6 +101,7 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
         &["serve", "--config", missing],
         &["build", "--config", missing],
         &["check", missing],
+        &["status", missing],
         &["repair", missing],
         &["backup", missing, "DIR/backups"],
         &["restore", missing, "DIR/restored"],

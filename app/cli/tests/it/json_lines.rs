@@ -126,6 +126,8 @@ fn every_field_of_every_json_line_is_documented() {
         ("doctor", "doctor URL --json --listen 127.0.0.1:0"),
         ("config show", "config show DIR/records.toml --json"),
         ("hub", "hub topics --server URL --json"),
+        ("status", "status DIR/copy --json"),
+        ("status", "status URL --json"),
     ] {
         check(heading, words);
     }

@@ -60,6 +60,7 @@ mod service;
 mod session;
 mod sets;
 mod static_feeds;
+mod status;
 mod stores;
 mod topic_host;
 mod triples;

@@ -97,6 +97,70 @@ pub const METRICS: &[Metric] = &[
         &["set", "channel"],
         "Notifications that were given to the hub.",
     ),
+    // Copies that follow their Source; the labels are empty without a job or set of that name.
+    total(
+        "abreast_copy_attempts_total",
+        &["job", "set", "result"],
+        "Runs of a copy that came to their end, or failed.",
+    ),
+    total(
+        "abreast_copy_changes_applied_total",
+        &["job", "set"],
+        "Changes that were applied to a copy.",
+    ),
+    total(
+        "abreast_copy_received_bytes_total",
+        &["job", "set"],
+        "Bytes of answers that a copy received.",
+    ),
+    total("abreast_copy_requests_total", &["job", "set"], "Requests of a copy."),
+    total("abreast_copy_retries_total", &["job", "set"], "Requests of a copy that were repeated."),
+    now(
+        "abreast_copy_last_change_time_seconds",
+        &["job", "set"],
+        "Time at which a copy last changed.",
+    ),
+    now(
+        "abreast_copy_last_sign_age_seconds",
+        &["job", "set"],
+        "Time since a copy last gave a sign of work; after 5 minutes it counts as hung.",
+    ),
+    now(
+        "abreast_copy_last_success_time_seconds",
+        &["job", "set"],
+        "Time of the last run of a copy that succeeded.",
+    ),
+    now(
+        "abreast_copy_complete_time_seconds",
+        &["job", "set"],
+        "Time up to which a copy has all changes of its Source.",
+    ),
+    now(
+        "abreast_copy_complete",
+        &["job", "set"],
+        "1 if the last run left a copy complete, else 0.",
+    ),
+    now(
+        "abreast_copy_pending",
+        &["job", "set"],
+        "Resources that the last run left untried, and those that failed.",
+    ),
+    now(
+        "abreast_copy_failed",
+        &["job", "set"],
+        "Resources that failed or were left out in the last run.",
+    ),
+    now(
+        "abreast_copy_held_deletions",
+        &["job", "set"],
+        "Deletions that the limit of deletions holds back.",
+    ),
+    now(
+        "abreast_copy_cursor_time_seconds",
+        &["job", "set"],
+        "Time of the last change that a copy has read.",
+    ),
+    spread("abreast_copy_run_seconds", &["job", "set"], "Time that a run of a copy took."),
     // The hub.
     total("abreast_hub_accepted_total", &[], "Notifications that the hub accepted and stored."),
     total("abreast_hub_refused_total", &[], "Requests to publish that the hub refused."),

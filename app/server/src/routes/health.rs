@@ -59,20 +59,28 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
     }
+    match readiness(site) {
+        Ok(ready) => text("text/plain; charset=utf-8", ready),
+        Err((reason, wait)) => try_later(&reason, wait),
+    }
+}
+
+/// The text of a ready server; else the reason, and the seconds after which a client should ask again.
+fn readiness(site: &Site) -> Result<String, (String, u32)> {
     if let Err(error) = site.publisher.log().check_available() {
-        return try_later(&format!("the store: {error}"), 10);
+        return Err((format!("the store: {error}"), 10));
     }
     if let Some(hub) = &site.hub
         && let Err(error) = hub.hub.store().check_available()
     {
-        return try_later(&format!("the hub: {error}"), 10);
+        return Err((format!("the hub: {error}"), 10));
     }
     let (mut states, mut is_ready, mut wait) = (Vec::new(), site.sets.is_empty(), 10);
     for set in site.sets.all() {
         let slug = &set.published.slug;
         let state = match state_of(site, set) {
             Ok(state) => state,
-            Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
+            Err(error) => return Err((format!("set `{slug}`: {error}"), 10)),
         };
         is_ready |= is_published(site, &state, set);
         if matches!(state, SetState::Reading | SetState::Incomplete) {
@@ -84,7 +92,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         }
     }
     if !is_ready {
-        return try_later(&some_of(&states).join("; "), wait);
+        return Err((some_of(&states).join("; "), wait));
     }
     let mut ready = "ready\n".to_owned();
     // Sets that are not ready and failing hubs do not make this server unready, but the response
@@ -101,10 +109,25 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     for failing in site.hub.iter().flat_map(|hub| hub.hub.failing_hubs()).take(MAX_TOLD) {
         let _ = writeln!(ready, "{failing}");
     }
-    text("text/plain; charset=utf-8", ready)
+    Ok(ready)
 }
 
 impl Site {
+    /// The text of `/readyz` with one line for each set that is not ready; an error while the server
+    /// cannot serve.
+    ///
+    /// # Errors
+    /// The server cannot serve, with the reason.
+    pub fn readiness(&self) -> Result<String, String> {
+        readiness(self).map_err(|(reason, _)| format!("{reason}\n"))
+    }
+
+    /// The metrics, as `/metrics` of the server shows them.
+    pub fn metrics_text(&self) -> String {
+        measure_all(self);
+        (self.metrics)()
+    }
+
     /// One line on the sets for a service manager: their number, their resources, and the first set
     /// that is not ready. Reads the store.
     pub fn status_line(&self) -> String {
@@ -144,6 +167,10 @@ fn some_of(states: &[String]) -> Vec<String> {
 
 /// Metrics as Prometheus text. Gauges are read from memory for each request.
 pub(crate) fn metrics(site: &Site) -> Answer {
+    text("text/plain; version=0.0.4; charset=utf-8", site.metrics_text())
+}
+
+fn measure_all(site: &Site) {
     for set in site.sets.all() {
         let slug = &set.published.slug;
         if let Ok(head) = site.publisher.log().head(set.published.id) {
@@ -183,7 +210,6 @@ pub(crate) fn metrics(site: &Site) -> Answer {
     if let Some(hub) = &site.hub {
         measure(site, hub);
     }
-    text("text/plain; version=0.0.4; charset=utf-8", (site.metrics)())
 }
 
 /// Copies the hub's own totals to the metrics.

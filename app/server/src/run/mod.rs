@@ -1,5 +1,6 @@
 //! The server: start, requests, stop, and the choice of a route.
 
+pub(crate) mod admin;
 #[doc(hidden)]
 pub mod fuzz_property;
 pub(crate) mod route;

@@ -1,5 +1,6 @@
 //! Notifications that wait for a run: a bounded queue, which wakes its reader at once.
 
+use crate::report::heartbeat::Heartbeat;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -142,9 +143,11 @@ impl Inbox {
         look_from: Instant,
         due: Instant,
         cancel: &AtomicBool,
+        heartbeat: &Heartbeat,
     ) -> Wakeup {
         let mut waiting = self.lock();
         loop {
+            heartbeat.beat();
             let now = Instant::now();
             if cancel.load(Ordering::Relaxed) {
                 return Wakeup::Stopped;
@@ -177,7 +180,13 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     fn wait(inbox: &Inbox) -> Wakeup {
-        inbox.wait(Instant::now(), Instant::now(), Instant::now() + LONG, &AtomicBool::new(false))
+        inbox.wait(
+            Instant::now(),
+            Instant::now(),
+            Instant::now() + LONG,
+            &AtomicBool::new(false),
+            &Heartbeat::default(),
+        )
     }
 
     #[test]
@@ -188,9 +197,12 @@ mod tests {
         assert!(matches!(wait(&inbox), Wakeup::Notified(all) if all == [&b"a"[..]]));
         notified.join().unwrap();
         let now = Instant::now();
-        assert!(matches!(inbox.wait(now, now, now, &AtomicBool::new(false)), Wakeup::Due));
         assert!(matches!(
-            inbox.wait(now, now, now + LONG, &AtomicBool::new(true)),
+            inbox.wait(now, now, now, &AtomicBool::new(false), &Heartbeat::default()),
+            Wakeup::Due
+        ));
+        assert!(matches!(
+            inbox.wait(now, now, now + LONG, &AtomicBool::new(true), &Heartbeat::default()),
             Wakeup::Stopped
         ));
     }
@@ -199,7 +211,8 @@ mod tests {
     fn notifications_do_not_wait_for_the_next_look_at_the_lists() {
         let inbox = Inbox::default();
         let now = Instant::now();
-        let wait = |due| inbox.wait(now, now + LONG, due, &AtomicBool::new(false));
+        let wait =
+            |due| inbox.wait(now, now + LONG, due, &AtomicBool::new(false), &Heartbeat::default());
         inbox.notify(Bytes::from_static(b"a"));
         assert!(matches!(wait(now + LONG), Wakeup::Notified(all) if all.len() == 1));
         inbox.pull();

@@ -2,6 +2,7 @@
 
 use crate::report::clock::earlier;
 use crate::report::error::{Error, ExitCode, without_help};
+use crate::report::heartbeat::Heartbeat;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -19,6 +20,16 @@ pub trait Observer {
     /// The run of one set of several ended, with its error if it failed. A run of a single set
     /// returns its error and does not call this method.
     fn ended(&self, _error: Option<&Error>) {}
+
+    /// A run of a follower ended, with its error if it failed; the follower now waits until the next
+    /// run is due.
+    fn attempted(&self, _error: Option<&Error>) {}
+
+    /// The value that the runs of a follower use in place of
+    /// [`SyncOptions::heartbeat`](crate::SyncOptions::heartbeat).
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        None
+    }
 }
 
 impl<F: Fn(&Event<'_>)> Observer for F {
@@ -224,6 +235,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Number of requests that the run sent.
     pub requests: u64,
+    /// Number of these requests that repeated another one after a transient failure.
+    pub retries: u64,
     /// Number of [`Event::Notice`] in the run.
     pub notices: u64,
     /// The instant up to which the changes of the Source are known, as a W3C Datetime.
@@ -277,6 +290,7 @@ impl Summary {
             (&mut self.newly_invalid, run.newly_invalid),
             (&mut self.bytes, run.bytes),
             (&mut self.requests, run.requests),
+            (&mut self.retries, run.retries),
             (&mut self.notices, run.notices),
         ] {
             *sum += part;
@@ -328,6 +342,7 @@ mod tests {
             newly_invalid: 1,
             bytes: 1,
             requests: 1,
+            retries: 1,
             notices: 1,
             cursor: None,
             seconds: 0.0,

@@ -5,6 +5,8 @@ pub(crate) mod clock;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod failure;
+pub(crate) mod heartbeat;
+pub(crate) mod last_run;
 pub(crate) mod lasting;
 pub(crate) mod open_store;
 pub(crate) mod options;

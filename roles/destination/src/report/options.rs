@@ -1,5 +1,6 @@
 //! Options of synchronisations and audits.
 
+use crate::report::heartbeat::Heartbeat;
 use crate::report::sinks::SinkOptions;
 use crate::report::uri_list::UriList;
 use abreast_core::filter::Filter;
@@ -252,6 +253,8 @@ pub struct SyncOptions {
     /// Limits and headers of the HTTP client. [`Self::connections`] and [`Self::allow_downgrade`]
     /// replace the fields `connections_per_host` and `allow_downgrade`.
     pub net: abreast_net::Options,
+    /// The sign that the run works, for a watchdog. Runs with clones of these options share it.
+    pub heartbeat: Heartbeat,
 }
 
 impl SyncOptions {
@@ -299,6 +302,7 @@ impl SyncOptions {
             dumps: Dumps::Auto,
             history: None,
             net: abreast_net::Options::default(),
+            heartbeat: Heartbeat::default(),
         }
     }
 

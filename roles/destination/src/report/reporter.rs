@@ -1,9 +1,11 @@
 //! The reporter: the events of a run for its observer, and its counts.
 
 use crate::report::events::{Event, Observer, Problem, Status, Summary};
+use crate::report::last_run::RunProblems;
 use crate::report::lasting::Continued;
 use abreast_net::Shared;
 use abreast_webtypes::short_lines;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,8 @@ pub(crate) struct Reporter<'a> {
     /// Resources stored under the reserved name because a folder that no resource needs occupies
     /// their path.
     pub(crate) reserved: u64,
+    /// The problems so far, for the record of the last run.
+    pub(crate) problems: RefCell<RunProblems>,
     shared: Arc<Shared>,
     phase: &'static str,
     phase_began: Instant,
@@ -42,6 +46,7 @@ impl<'a> Reporter<'a> {
             new_faults: 0,
             lasting: Continued::default(),
             reserved: 0,
+            problems: RefCell::default(),
             shared: Arc::clone(shared),
             phase: "reading",
             phase_began: Instant::now(),
@@ -78,7 +83,9 @@ impl<'a> Reporter<'a> {
     /// Reports a failure without counting it.
     pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
         let (uri, message) = (&*short_lines(uri), &*short_lines(message));
-        self.observer.event(&Event::Error(Problem { code, uri, message }));
+        let problem = Problem { code, uri, message };
+        self.problems.borrow_mut().add(&problem);
+        self.observer.event(&Event::Error(problem));
     }
 
     /// Counts and reports a document that cannot be read.

@@ -2,6 +2,7 @@
 //! stopped when the user wants.
 
 use crate::report::error::{Error, ExitCode};
+use crate::report::heartbeat::Heartbeat;
 use crate::report::options::SyncOptions;
 use crate::request::diagnostics::Diagnostics;
 use crate::request::freshness::Freshness;
@@ -9,6 +10,7 @@ use crate::request::limits::Allowance;
 use crate::request::origins::Origins;
 use crate::request::pieces::{Documents, Network};
 use crate::request::robots::Robots;
+use crate::request::stop::STOP_CHECK;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use abreast_rdf::Contexts;
 use std::cell::{Cell, RefCell};
@@ -36,6 +38,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) authorized_url: String,
     /// Stops waiting for a server.
     pub(crate) cancel: &'a AtomicBool,
+    /// Shows that the run works.
+    pub(crate) heartbeat: Heartbeat,
     /// The remaining bytes and time of the run.
     pub(crate) allowance: Allowance,
     /// For how long the list polled is fresh.
@@ -93,6 +97,7 @@ impl<'a> Requests<'a> {
             authorization: options.authorization.clone(),
             authorized_url: options.url.clone(),
             cancel,
+            heartbeat: options.heartbeat.clone(),
             allowance: Allowance::new(options, shared),
             fresh: Freshness::default(),
             retries: options.net.retries,
@@ -243,7 +248,15 @@ impl<'a> Requests<'a> {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
+        self.heartbeat.beat();
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Completes when the user wants to stop. Polling it shows that the run works.
+    async fn stopped(&self) {
+        while !self.is_cancelled() {
+            tokio::time::sleep(STOP_CHECK).await;
+        }
     }
 
     /// Runs to the end, or until the user wants to stop.
@@ -254,7 +267,7 @@ impl<'a> Requests<'a> {
                 biased;
                 done = work => Ok(done),
                 () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
-                () = crate::request::stop::stopped(self.cancel) => Err(Error::cancelled()),
+                () = self.stopped() => Err(Error::cancelled()),
             }
         })
     }

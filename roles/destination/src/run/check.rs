@@ -3,6 +3,7 @@
 //! Damaged files can be fetched again: a repair adds them to the plan, and the next run fetches
 //! them.
 
+use crate::copy::key;
 use crate::copy::marker::state_elsewhere;
 use crate::copy::names::{DATABASE, LOCK, temporary_name};
 use crate::copy::partial::Partials;
@@ -10,7 +11,9 @@ use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::probe::FileSystem;
 use crate::copy::state::folder_of;
 use crate::copy::state_folder::{StateFolder, make_folder};
+use crate::read::position::Position;
 use crate::report::error::{Error, ExitCode};
+use crate::report::last_run::LastRun;
 use crate::report::lasting::{Failing, Fault, Held, Lasting};
 use crate::report::sinks::SinkOptions;
 use crate::sink::folder::FolderKept;
@@ -19,7 +22,7 @@ use crate::sink::kind::KeptCopy;
 use crate::sink::rdf_rules::NAMED;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
-use abreast_store::mirror::{LeftOutStatements, Mirror, Row};
+use abreast_store::mirror::{LeftOutStatements, Mirror, PlanSummary, Row};
 use abreast_webtypes::count;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -171,6 +174,50 @@ pub fn check_copy(
         check_segments(&segments, &mirror, findings)?;
     }
     Ok(facts)
+}
+
+/// Most resources, and items of the plan, that are counted for a report.
+const COUNTED_MAX: u32 = 100_000;
+
+/// A description of a copy, for reports. Times are W3C Datetimes.
+#[derive(Clone, Debug, Default)]
+pub struct CopyState {
+    /// URL of the Source, as the last run used it.
+    pub source: Option<String>,
+    /// The instant up to which the changes of the Source are known.
+    pub cursor: Option<String>,
+    /// Number of resources, counted up to 100,000.
+    pub resources: u64,
+    /// Whether the copy has more resources than were counted.
+    pub resources_more: bool,
+    /// The plan, counted up to 100,000 items.
+    pub plan: PlanSummary,
+    /// Time of the first run that held deletions back, if any are held back.
+    pub held_since: Option<String>,
+    /// Time of the first of the uninterrupted runs with failures.
+    pub failing_since: Option<String>,
+    /// The last run; `None` if no run of this version has ended.
+    pub run: Option<LastRun>,
+}
+
+/// Reads the description of a copy, also during a run, in limited time for any size of the copy.
+///
+/// # Errors
+/// The database cannot be read.
+pub fn copy_state(place: &CopyPlace) -> Result<CopyState, Error> {
+    let mirror = Mirror::open_read_only(&place.state.join(DATABASE))?;
+    let counted = mirror.count_rows_up_to(u64::from(COUNTED_MAX) + 1)?;
+    let Lasting { held, failing, .. } = Lasting::read(&mirror)?;
+    Ok(CopyState {
+        source: mirror.meta(key::SOURCE_URL)?,
+        cursor: Position::load(&mirror)?.text(),
+        resources: counted.min(u64::from(COUNTED_MAX)),
+        resources_more: counted > u64::from(COUNTED_MAX),
+        plan: mirror.summarise_plan(COUNTED_MAX)?,
+        held_since: held.map(|held| held.since),
+        failing_since: failing.map(|failing| failing.since),
+        run: LastRun::read(&mirror)?,
+    })
 }
 
 /// Adds the conditions that last over several runs to the findings.

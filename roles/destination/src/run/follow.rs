@@ -34,12 +34,18 @@ pub fn follow(
     observer: &dyn Observer,
     cancel: &AtomicBool,
 ) -> Result<Summary, Error> {
+    let mut options = options.clone();
+    if let Some(heartbeat) = observer.heartbeat() {
+        options.heartbeat = heartbeat;
+    }
+    let options = &options;
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
     let mut choice = Choice::default();
     let mut ran =
         sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
+    observer.attempted(None);
     // The copy has the new address now.
     let options = &SyncOptions { moved: false, ..options.clone() };
     // The copy stays taken between the runs.
@@ -53,7 +59,9 @@ pub fn follow(
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
     loop {
-        let woken = inbox.wait(pace.earliest, pace.poll_from, pace.due(inbox.is_live()), cancel);
+        let due = pace.due(inbox.is_live());
+        let beat = &options.heartbeat;
+        let woken = inbox.wait(pace.earliest, pace.poll_from, due, cancel, beat);
         for note in inbox.take_notes() {
             let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
             observer.event(&Event::Notice(problem));
@@ -100,6 +108,7 @@ pub fn follow(
                     pace.doubt(notified);
                 }
                 last = ran.summary;
+                observer.attempted(None);
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
             Err(error)
@@ -114,6 +123,7 @@ pub fn follow(
                     uri: &options.url,
                     message: &message,
                 }));
+                observer.attempted(Some(&error));
                 pace.failed(was_notified, begun);
             }
             Err(error) => return Err(error),

@@ -18,6 +18,7 @@ use crate::read::position::Position;
 use crate::read::{Start, check_url};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Summary};
+use crate::report::last_run::LastRun;
 use crate::report::lasting::Continued;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
@@ -141,7 +142,17 @@ pub(crate) fn sync_with(
     if options.sink.facts().is_folder() {
         settle(&mut run.context(), &folder)?;
     }
-    let reader = choice.reader_of_run(&requests, options, &mirror)?;
+    let reader = match choice.reader_of_run(&requests, options, &mirror) {
+        Ok(reader) => reader,
+        Err(error) => {
+            if !options.dry_run && has_begun(&mirror)? {
+                let problems = run.report.problems.take();
+                let failure = Some((options.url.as_str(), &error));
+                LastRun::keep(&mirror, &run.report.summary, problems, failure)?;
+            }
+            return Err(error);
+        }
+    };
     if let Some(message) =
         moved::prepare(reader, (&requests, options), &run.planner.downloads, (&mirror, observer))?
     {
@@ -149,13 +160,18 @@ pub(crate) fn sync_with(
     }
     let result = run.run(reader);
     let Run { planner: Planner { polling, .. }, report, .. } = run;
-    let Reporter { mut summary, lasting, .. } = report;
+    let Reporter { mut summary, lasting, problems, .. } = report;
     // Discards an unfinished transaction.
     mirror.rollback()?;
     let is_kept = result.is_ok() || has_begun(&mirror)?;
     if is_kept {
         made.keep_unless(options.dry_run);
     }
+    let counters = shared.counters();
+    summary.requests = counters.requests - before.requests;
+    summary.retries = counters.retries - before.retries;
+    summary.bytes = counters.bytes_received - before.bytes_received;
+    summary.seconds = began.elapsed().as_secs_f64();
     match &result {
         Ok(()) => lasting.end(&mirror, &mut summary, !polling.is_postponed)?,
         Err(error) if is_kept && !options.dry_run => {
@@ -163,16 +179,17 @@ pub(crate) fn sync_with(
         }
         Err(_) => {}
     }
+    summary.exit_code = summary.outcome().number();
+    let is_postponed = polling.is_postponed && summary.is_idle();
+    if is_kept && !options.dry_run && !is_postponed {
+        let failure = result.as_ref().err().map(|error| (options.url.as_str(), error));
+        LastRun::keep(&mirror, &summary, problems.into_inner(), failure)?;
+    }
     result.map_err(|error| reader.explain(&requests, options, error))?;
     let announcement = reader.announcement();
     let is_behind = reader.is_behind(&mirror)?;
-    let counters = shared.counters();
-    summary.requests = counters.requests - before.requests;
-    summary.bytes = counters.bytes_received - before.bytes_received;
-    summary.seconds = began.elapsed().as_secs_f64();
-    summary.exit_code = summary.outcome().number();
     // If nothing was requested, there is no outcome to report: a later run does the work.
-    if !(polling.is_postponed && summary.is_idle()) {
+    if !is_postponed {
         observer.event(&Event::Summary(&summary));
     }
     Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })

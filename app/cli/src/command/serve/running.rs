@@ -1,6 +1,7 @@
 //! A running Source: its parts, its start and its stop.
 
 use super::open_sets::{RunningSet, open_all};
+use crate::admin::served::ServedAdmin;
 use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
 use crate::config::push::{Delivery, PushConfig, SitePublisher};
@@ -41,6 +42,7 @@ pub(crate) struct Running {
     pub(super) sets: Vec<RunningSet>,
     pub(super) parts: Parts,
     service: Service,
+    admin: ServedAdmin,
     pub(super) delivery: Option<Delivery>,
     pub(super) workers: Workers,
     stop: watch::Sender<bool>,
@@ -169,6 +171,8 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let status =
             crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
+        let handle = runtime.handle();
+        let admin = crate::admin::served::start(handle, &site, data, config.admin.as_ref())?;
         let thread = start_server(runtime, server, Arc::clone(&site), stopped)?;
         parts.stores.keep();
         let base_url = parts.urls.base().to_owned();
@@ -181,6 +185,7 @@ impl Running {
             sets,
             parts,
             service,
+            admin,
             delivery,
             workers,
             stop,
@@ -197,6 +202,7 @@ impl Running {
     /// the store.
     pub(crate) fn stop(self) {
         self.service.stopping();
+        drop(self.admin);
         let _ = self.stop.send(true);
         // All at the same time: a watch may be in the middle of a large file.
         self.sets.iter().for_each(RunningSet::begin_stop);

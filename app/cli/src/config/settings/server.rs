@@ -20,6 +20,11 @@ settings! {
         /// A proxy leaves the path of `base_url` in requests ([publishing.md](publishing.md)). By default it removes the
         /// path.
         strip_prefix: Option<bool> = false, restart true;
+        /// Second address that answers `/livez`, `/readyz`, `/metrics` and `/status`, `HOST:PORT`
+        /// ([observing.md](observing.md)). An address that others reach needs `admin_token_file`.
+        admin_listen: Option<String>, flag "--admin-listen", env "ABREAST_ADMIN_LISTEN", restart true;
+        /// A file with the token that requests to this address need, in its first line.
+        admin_token: Option<PathBuf>, key "admin_token_file", flag "--admin-token-file", env "ABREAST_ADMIN_TOKEN_FILE", restart true;
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.

@@ -1,0 +1,99 @@
+//! `abreast status`: reports on stores, copies and hubs, running or stopped.
+
+mod collect;
+mod print;
+
+use crate::command::places;
+use crate::program::terminal;
+use abreast_maintenance::StatusReport;
+use anyhow::Result;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const HELP: &str = "\
+Examples:
+  abreast status
+  abreast status /var/lib/abreast ./papers --json
+  abreast status --config /etc/abreast.toml papers
+  abreast status http://127.0.0.1:8080/ --watch=2
+
+DIR is the folder of a store, of a copy, or of the copies of all sets. A running program is asked on its socket in that folder; the
+state of a stopped one is read from its databases, which are not changed. By a URL, a server is asked on `/status` of its address for
+operators, else on `/readyz` and its API. Without an argument: the configuration, else this folder.
+docs/observing.md describes each line, docs/status.schema.json the report of --json.
+
+Exit codes: 0 healthy, 3 something needs attention, 1 other, 2 usage, 5 the server does not answer, 12 not authorised, 13 cannot read.";
+
+/// Exit code if something needs attention.
+const ATTENTION: u8 = 3;
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct StatusArgs {
+    /// URL of a server, or the folder of a store or copy; with --config, jobs
+    #[arg(value_name = "DIR|URL|JOB")]
+    places: Vec<String>,
+    /// Report the store and the jobs of this configuration file
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    config: Option<PathBuf>,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Report again every 5 seconds, or so many
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    watch: Option<u64>,
+    /// Limit of the time for each program that is asked
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
+    timeout: Duration,
+    /// Send the token in this file, for an address that needs one
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Runs `status`.
+pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
+    let token = args.token_file.as_deref().map(crate::config::admin::token).transpose()?;
+    loop {
+        let report = places::of(&args.places, args.config.as_deref(), false)
+            .and_then(|places| collect::report(&places, token.as_deref(), args.timeout));
+        let Some(seconds) = args.watch else {
+            let report = report?;
+            show(args, &report);
+            return Ok(ExitCode::from(if report.healthy { 0 } else { ATTENTION }));
+        };
+        match report {
+            Ok(report) => show(args, &report),
+            // A program that is being restarted answers again.
+            Err(error) => {
+                crate::program::logging::print_error(&error);
+            }
+        }
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+}
+
+fn show(args: &StatusArgs, report: &StatusReport) {
+    if args.json {
+        terminal::json(report);
+        return;
+    }
+    if args.watch.is_some() {
+        terminal::clear();
+    }
+    for line in print::lines(report, print::width()) {
+        terminal::line(&line);
+    }
+    if args.watch.is_some() {
+        terminal::line("");
+    }
+}

@@ -1,0 +1,132 @@
+//! Reports on a copy, from its database.
+
+use super::report::{Attention, CopyRun, CopyStatus, ProblemStatus};
+use crate::place::{Context as _, Result, holder_of};
+use abreast_core::{Clock as _, SystemClock};
+use abreast_destination::check::{CopyPlace, CopyState, copy_state};
+use abreast_destination::{LastRun, RunProblem};
+use abreast_webtypes::{W3cDatetime, count};
+
+/// Reports on a copy, from its database.
+///
+/// # Errors
+/// The database cannot be read.
+pub fn copy_status(place: &CopyPlace) -> Result<CopyStatus> {
+    let shown = place.shown_folder().display().to_string();
+    let state = copy_state(place).with_context(|| format!("cannot read the copy `{shown}`"))?;
+    let process = place.lock_file().and_then(|lock| holder_of(&lock));
+    let word = if process.is_some() { "in use" } else { "stopped" };
+    Ok(status_of(shown, state, word, process))
+}
+
+fn status_of(place: String, state: CopyState, word: &str, process: Option<u32>) -> CopyStatus {
+    let CopyState {
+        source,
+        cursor,
+        resources,
+        resources_more,
+        plan,
+        held_since,
+        failing_since,
+        run,
+    } = state;
+    let run = run.unwrap_or_default();
+    let is_complete = plan.due + plan.failed + plan.held == 0 && run.exit_code == 0;
+    let mut status = CopyStatus {
+        state: word.to_owned(),
+        process,
+        source,
+        cursor,
+        resources,
+        resources_more,
+        pending: plan.due,
+        failed: plan.failed,
+        pending_more: plan.is_cut,
+        held_deletions: plan.held,
+        held_since,
+        failing_since,
+        behind_seconds: run.succeeded.as_deref().and_then(seconds_since),
+        problem_count: run.problem_count,
+        problems: run.problems.iter().map(problem).collect(),
+        last_run: Some(run.ended.clone()).filter(|text| !text.is_empty()),
+        last_success: run.succeeded.clone(),
+        last_change: run.changed.clone(),
+        ..CopyStatus::default()
+    };
+    if is_complete && status.last_success.is_some() {
+        status.behind_seconds = Some(0);
+    }
+    if status.last_run.is_some() {
+        status.run = Some(of_run(&run));
+    }
+    if let Some(error) = &run.error {
+        status.problems.insert(0, problem(error));
+        status.problems.truncate(20);
+        status.problem_count += 1;
+    }
+    note_attention(&mut status, &place, &run);
+    status.place = place;
+    status
+}
+
+fn note_attention(status: &mut CopyStatus, place: &str, run: &LastRun) {
+    let source = status.source.as_deref().unwrap_or("URL");
+    let command = |more: &str| format!("abreast sync {source} {place}{more}");
+    if status.held_deletions > 0 {
+        let held = status.held_deletions;
+        let since = status.held_since.as_ref().map(|since| format!(" since {since}"));
+        let message = format!("{} held back{}", count(held, "deletion"), since.unwrap_or_default());
+        let help = format!(
+            "check them with `{}`, then release them: {}",
+            command(" --dry-run"),
+            command(&format!(" --max-delete {held}"))
+        );
+        status.attention.push(Attention::new(message, help));
+    }
+    if let Some(error) = &run.error {
+        let message = format!("the last run ended with an error: {}", one_line(&error.message));
+        status.attention.push(Attention::new(message, command("")));
+    } else if status.failed > 0 || matches!(run.exit_code, 3) {
+        let failed = status.failed.max(status.problem_count);
+        let since = status.failing_since.as_ref().map(|since| format!(" since {since}"));
+        let message = format!("{} failed{}", count(failed, "item"), since.unwrap_or_default());
+        status.attention.push(Attention::new(message, command(" -v")));
+    } else if run.exit_code == 8 {
+        let message = "the last run stopped at a limit of failures, bytes or time";
+        status.attention.push(Attention::new(message, command("")));
+    }
+    if status.last_run.is_some() && status.last_success.is_none() && status.attention.is_empty() {
+        let message = "no run of this copy has succeeded yet";
+        status.attention.push(Attention::new(message, command("")));
+    }
+}
+
+fn one_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}
+
+fn problem(problem: &RunProblem) -> ProblemStatus {
+    ProblemStatus {
+        code: problem.code.clone(),
+        uri: problem.uri.clone(),
+        message: problem.message.clone(),
+    }
+}
+
+fn of_run(run: &LastRun) -> CopyRun {
+    CopyRun {
+        exit_code: run.exit_code,
+        milliseconds: run.milliseconds,
+        changes: run.changes,
+        bytes: run.bytes,
+        requests: run.requests,
+        retries: run.retries,
+    }
+}
+
+/// Seconds since a time, a W3C Datetime.
+fn seconds_since(text: &str) -> Option<u64> {
+    let then = W3cDatetime::parse(text.as_bytes()).ok()?.instant;
+    let micros = SystemClock.now().as_micros() - then.as_micros();
+    Some(u64::try_from(micros / 1_000_000).unwrap_or(0))
+}
