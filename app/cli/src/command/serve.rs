@@ -159,6 +159,7 @@ impl Running {
             hub,
             metrics,
             memory: abreast_server::Memory::default(),
+            store: Some(stores.data().to_owned()),
         });
         let notifier = match &delivery {
             Some(delivery) => delivery.notify(&config.push, &site, stores.data())?,

@@ -12,6 +12,7 @@ use abreast_source::publish::{PublishedSet, Publisher};
 use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A set, with the server's data about it.
@@ -116,6 +117,8 @@ pub struct Site {
     pub memory: Memory,
     /// Renders the text for `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    /// The folder of the store, whose record of its last backup `/metrics` reads.
+    pub store: Option<PathBuf>,
 }
 
 /// The hub of a site.
