@@ -89,7 +89,7 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
     let first = Dist::new(&triple, folder.clone())?;
     first.make(program.as_deref(), is_all)?;
     if is_twice {
-        let second = Dist::new(&triple, folder.with_added_extension("again"))?;
+        let second = Dist::new(&triple, folder.join("again"))?;
         second.make(program.as_deref(), is_all)?;
         let sums = |dist: &Dist| fs::read_to_string(dist.out().join("SHA256SUMS"));
         let (one, two) = (sums(&first)?, sums(&second)?);

@@ -13,4 +13,5 @@ pub use published::folder::Folder;
 pub use published::follow::Visible;
 pub use published::selection::{Hiding, Selection};
 pub use record::copy_of::CopyOf;
+pub use record::last_backup::LastBackup;
 pub use record::sealed::{corrected, is_sealed, read_sealed, sealed, unsealed, write_sealed};

@@ -8,7 +8,10 @@ mod repair;
 mod restore;
 mod status;
 
-pub use backup::{BackedUpSet, BackupOptions, BackupReport, backup, refuse_backup};
+pub use backup::{
+    BackedUpSet, BackupOptions, BackupReport, KeptBackup, ListedBackup, Pruning, Retention,
+    UntouchedFolder, backup, list_backups, plan_backup, refuse_backup,
+};
 pub use check::{CheckOptions, CheckReport, CheckSummary, ReportedFinding, check};
 pub use doctor::{
     AddressSubject, ConfigurationSubject, Diagnosis, DoctorObserver, DoctorOptions, DoctorReport,

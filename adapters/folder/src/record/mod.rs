@@ -1,4 +1,5 @@
-//! Small records with a digest, and the recognition of copies.
+//! Small records with a digest: of copies, and of the last backup of a store.
 
 pub(crate) mod copy_of;
+pub(crate) mod last_backup;
 pub(crate) mod sealed;

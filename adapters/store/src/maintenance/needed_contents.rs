@@ -49,6 +49,14 @@ impl NeededContents {
         })
     }
 
+    /// Leaves out the addresses before those whose first byte is `first`; call it before the first address is read.
+    #[must_use]
+    pub fn starting_at(mut self, first: u8) -> Self {
+        // A shorter key is before each address that begins with it.
+        self.last = vec![first];
+        self
+    }
+
     /// Whether a row needs a content now.
     ///
     /// # Errors

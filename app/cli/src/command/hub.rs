@@ -242,6 +242,7 @@ fn serve(config: HubConfig) -> Result<()> {
         hub,
         metrics,
         memory: abreast_server::Memory::default(),
+        store: Some(config.data.clone()),
     }));
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));

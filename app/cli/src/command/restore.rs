@@ -6,6 +6,7 @@ use crate::program::terminal::{json, line};
 use abreast_maintenance::{RestoreOptions, restore};
 use abreast_webtypes::count;
 use clap::Args;
+use indicatif::BinaryBytes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,8 +15,9 @@ Examples:
   abreast restore /mnt/backups/papers /var/lib/abreast
   abreast restore /mnt/backups/papers/20260131T120000.000000Z /var/lib/abreast
   abreast restore /mnt/backups/papers /srv/new/.abreast --same-log
+  abreast restore /mnt/backups/papers /var/lib/abreast --dry-run
 
-BACKUP is one backup, or a folder of backups, of which the newest is used. All of it is verified before anything is written.
+BACKUP is one backup, or a folder of backups, of which the newest is used; `abreast backup --list` lists them. All of it is verified before anything is written.
 Changes recorded after the backup are not in it. The log is therefore restarted: Destinations notice it, and compare everything
 once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
 
@@ -35,6 +37,9 @@ pub(crate) struct RestoreArgs {
     /// Leave out kept contents that are damaged or missing in the backup, with the versions that need them
     #[arg(long)]
     without_damaged: bool,
+    /// Verify the backup, print what would be restored, and write nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -44,6 +49,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     let mut options = RestoreOptions::new(&args.backup, &args.dir);
     (options.same_log, options.without_damaged) = (args.same_log, args.without_damaged);
+    options.dry_run = args.dry_run;
     let report = match restore(&options) {
         Ok(report) => report,
         Err(error) => return failed(&error.into()),
@@ -53,14 +59,21 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     print_sets(&report.sets);
-    line(&format!("restored as of {}", report.created));
+    let done = if report.dry_run { "would be restored" } else { "restored" };
+    line(&format!("{done} as of {}", report.created));
+    if report.dry_run {
+        line(&format!("from {}", report.backup.display()));
+        let contents = count(report.contents, "content");
+        line(&format!("to {}: {contents}, {}", report.dir.display(), BinaryBytes(report.bytes)));
+    }
     if report.contents_lost > 0 {
         line(&format!("without {}", count(report.contents_lost, "damaged content")));
     }
     if !args.same_log {
-        line(
-            "a new history begins; each copy compares all files once (equal files are not fetched)",
-        );
+        let begins = if report.dry_run { "would begin" } else { "begins" };
+        line(&format!(
+            "a new history {begins}; each copy compares all files once (equal files are not fetched)"
+        ));
     }
     ExitCode::SUCCESS
 }

@@ -4,7 +4,9 @@
 mod aggregate;
 mod api;
 mod backup_folders;
+mod backup_load;
 mod backup_places;
+mod backup_rules;
 mod build;
 mod callbacks;
 mod causes;

@@ -92,6 +92,11 @@ pub const METRICS: &[Metric] = &[
         "Time up to which the newest dump of this process has changes.",
     ),
     total("abreast_dump_since_total", &["set"], "Dumps of changes that were made for one request."),
+    now(
+        "abreast_backup_time_seconds",
+        &[],
+        "Time at which the last complete backup of the store began.",
+    ),
     total(
         "abreast_notifications_total",
         &["set", "channel"],

@@ -4,6 +4,7 @@
 use crate::message::respond::{Answer, text, try_later};
 use crate::site::served::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
+use abreast_folder::LastBackup;
 use abreast_source::{SetState, WatchState};
 use abreast_webtypes::count;
 use metrics::{counter, gauge};
@@ -209,6 +210,10 @@ fn measure_all(site: &Site) {
     }
     if let Some(hub) = &site.hub {
         measure(site, hub);
+    }
+    // A damaged record is left out; the next backup replaces it.
+    if let Some(Ok(Some(last))) = site.store.as_deref().map(LastBackup::read) {
+        gauge!("abreast_backup_time_seconds").set(last.began as f64 / 1e6);
     }
 }
 

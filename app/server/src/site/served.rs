@@ -13,6 +13,7 @@ use abreast_source::publish::{PublishedSet, Publisher};
 use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A set, with the server's data about it.
@@ -117,6 +118,8 @@ pub struct Site {
     pub memory: Memory,
     /// Renders the text for `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The folder of the store, whose record of its last backup `/metrics` reads.
+    pub store: Option<PathBuf>,
 }
 
 /// The site that new requests use. It can be replaced while the server runs; requests in progress

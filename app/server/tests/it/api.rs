@@ -137,6 +137,7 @@ impl ApiWorld {
             api: Some(api.unwrap()),
             hub: None,
             memory: abreast_server::Memory::default(),
+            store: None,
             metrics: Arc::new(String::new),
         };
         let trusted_proxies = settings.trusted_proxies.clone();

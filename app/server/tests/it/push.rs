@@ -99,6 +99,7 @@ impl Pushing {
             hub: site_hub,
             metrics,
             memory: abreast_server::Memory::default(),
+            store: None,
         };
         let served = Served::start(site, server);
         Self { world, hub, topic, served }

@@ -171,6 +171,7 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
             hub: None,
             metrics,
             memory: abreast_server::Memory::default(),
+            store: None,
         },
         ServerOptions::default(),
     )

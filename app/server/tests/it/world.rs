@@ -92,6 +92,7 @@ impl World {
                 hub: None,
                 metrics,
                 memory: abreast_server::Memory::default(),
+                store: None,
             },
             options,
         )
@@ -130,6 +131,7 @@ impl World {
             hub: None,
             metrics,
             memory: abreast_server::Memory::default(),
+            store: None,
         }
     }
 

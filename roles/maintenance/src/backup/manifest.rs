@@ -2,7 +2,7 @@
 
 use crate::place::{Context as _, Error, Result};
 use abreast_contents::address_of;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -107,8 +107,17 @@ impl BackupManifest {
         !own.is_disjoint(&others)
     }
 
+    /// Whether a set of the backup certainly has the same log as one of the other backup.
+    pub(crate) fn shares_log(&self, other: &Self) -> bool {
+        let is_same = |one: &BackedUpSet, other: &BackedUpSet| {
+            one.log_created.is_some()
+                && (one.log_created, &one.name) == (other.log_created, &other.name)
+        };
+        self.sets.iter().any(|one| other.sets.iter().any(|other| is_same(one, other)))
+    }
+
     /// Whether the manifest contains the creation times of logs, which identify a store.
-    fn has_logs(&self) -> bool {
+    pub(crate) fn has_logs(&self) -> bool {
         self.sets.iter().any(|set| set.log_created.is_some())
     }
 
@@ -163,7 +172,7 @@ pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Whether a folder may be a backup. If permission to read it is denied, its name decides: other
 /// unreadable folders, such as `lost+found`, are not backups. A check of the backup reports the error.
-fn is_candidate(dir: &Path) -> bool {
+pub(crate) fn is_candidate(dir: &Path) -> bool {
     match dir.join(MANIFEST).try_exists() {
         Ok(has_manifest) => has_manifest && (dir.join(DATABASE).exists() || is_backup(dir)),
         Err(_) => dir.file_name().is_some_and(|name| is_time(name.as_encoded_bytes())),
@@ -244,12 +253,19 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
     name.strip_prefix(MAKING).is_some_and(|time| is_time(time.as_bytes()))
 }
 
-/// Whether the name has the form of a time, as in the names of backups.
-fn is_time(name: &[u8]) -> bool {
+/// Whether the name has the form of a time, as in the names of backups. A time without a fraction is a whole second.
+pub(crate) fn is_time(name: &[u8]) -> bool {
     let is_like = |(found, byte): (u8, u8)| match byte {
         b'0' => found.is_ascii_digit(),
         byte => found == byte,
     };
-    let form = b"00000000T000000.000000Z";
-    name.len() == form.len() && name.iter().copied().zip(form.iter().copied()).all(is_like)
+    let has_form = |form: &[u8]| {
+        name.len() == form.len() && name.iter().copied().zip(form.iter().copied()).all(is_like)
+    };
+    has_form(b"00000000T000000.000000Z") || has_form(b"00000000T000000Z")
+}
+
+/// Writes a path as text, even if it is not UTF-8.
+pub(crate) fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }

@@ -8,21 +8,28 @@
 //! Contents are copied before the database, and other referenced files after the database, so every
 //! row has its content. A backup gets its final name when all its files are durable.
 
+mod listing;
 pub(crate) mod manifest;
+mod prune;
+mod retention;
 pub(crate) mod verify;
 
+pub use listing::{ListedBackup, list_backups};
 pub use manifest::{BackedUpSet, refuse_backup};
+pub use prune::{KeptBackup, Pruning, UntouchedFolder};
+pub use retention::Retention;
 
 use crate::place::{Context as _, Error, HUB_DATABASE, Place, ReadShare, Result, StateFolders};
 use crate::place::{holder_of, there};
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_destination::{published_above, resolved};
+use abreast_folder::LastBackup;
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, copy, copy_hub, created_sets};
-use manifest::{BackedUpFile, BackupManifest};
+use manifest::{BackedUpFile, BackupManifest, as_text};
 use manifest::{DATABASE, FORMAT, MAKING, MANIFEST, is_unfinished, next_number};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +37,17 @@ use std::path::{Path, PathBuf};
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;
 /// Derived or temporary data.
-const LEFT_OUT: [&str; 7] =
-    [".abreast-restoring", "contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
+const LEFT_OUT: [&str; 9] = [
+    ".abreast-restoring",
+    "contents",
+    "documents",
+    "dumps",
+    LastBackup::NAME,
+    "last-backup.new",
+    "snapshots",
+    "temporary",
+    "tmp",
+];
 /// Percent of the contents of earlier backups that are read, unless more are asked for.
 const READ_SHARE: f64 = 5.0;
 /// Folders in folders of a store, at most.
@@ -46,12 +62,19 @@ pub struct BackupOptions {
     pub backups: PathBuf,
     /// The share of contents of earlier backups that are read, and replaced if damaged.
     pub read: ReadShare,
+    /// Which backups are kept after the new one is complete; without any rule, all are.
+    pub keep: Retention,
 }
 
 impl BackupOptions {
-    /// Creates options that read one in twenty of the contents of earlier backups.
+    /// Creates options that read one in twenty of the contents of earlier backups, and keep all backups.
     pub fn new(place: impl Into<Place>, backups: impl Into<PathBuf>) -> Self {
-        Self { place: place.into(), backups: backups.into(), read: ReadShare::percent(READ_SHARE) }
+        Self {
+            place: place.into(),
+            backups: backups.into(),
+            read: ReadShare::percent(READ_SHARE),
+            keep: Retention::default(),
+        }
     }
 }
 
@@ -66,29 +89,53 @@ pub struct BackupReport {
     pub sets: Vec<BackedUpSet>,
     /// Number of contents that no earlier backup had.
     pub contents_copied: u64,
+    /// Bytes of these contents.
+    pub bytes_copied: u64,
+    /// Number of contents that an earlier backup had, which were not copied.
+    pub contents_reused: u64,
+    /// Bytes of these contents.
+    pub bytes_reused: u64,
     /// Number of damaged contents of earlier backups that were replaced.
     pub contents_replaced: u64,
+    /// Why the time of the backup could not be recorded in the folder of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
+    /// The backups that were kept and removed; `None` without a rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruning: Option<Pruning>,
 }
 
-/// Writes a path as text, even if it is not UTF-8.
-pub(crate) fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
-}
-
-/// Numbers of contents.
+/// Numbers of contents, and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct CopiedContents {
     copied: u64,
+    copied_bytes: u64,
+    /// Already in the folder of backups.
+    reused: u64,
+    reused_bytes: u64,
     /// Copied again because the content in the folder of backups was damaged.
     replaced: u64,
 }
 
 impl CopiedContents {
-    /// Counts one; false if the store does not have it.
-    fn count(&mut self, copied: Option<Copied>) -> bool {
-        self.copied += u64::from(copied == Some(Copied::New));
-        self.replaced += u64::from(copied == Some(Copied::Replaced));
-        copied.is_some()
+    /// Counts one of the contents in the store; false if the store does not have it.
+    fn count(&mut self, copied: Option<Copied>, length: u64) -> bool {
+        match copied {
+            None => return false,
+            Some(Copied::New) => {
+                (self.copied, self.copied_bytes) = (self.copied + 1, self.copied_bytes + length);
+            }
+            Some(Copied::Already) => {
+                (self.reused, self.reused_bytes) = (self.reused + 1, self.reused_bytes + length);
+            }
+            Some(Copied::Replaced) => self.replaced += 1,
+        }
+        true
+    }
+
+    /// Counts a content that a row needs, and that was counted before unless it is new.
+    fn count_needed(&mut self, copied: Option<Copied>, length: u64) -> bool {
+        copied == Some(Copied::Already) || self.count(copied, length)
     }
 }
 
@@ -98,21 +145,8 @@ impl CopiedContents {
 /// The store is missing or damaged; the folder of backups belongs to another store, is published, or is in use; the disk
 /// failed or is full.
 pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
-    let Some(store) = StateFolders::find(&options.place.folder)?.store else {
-        return Err(Error::Usage(format!(
-            "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
-             makes it again",
-            options.place.shown
-        )));
-    };
-    let (store, backups, reads) = (&store, &options.backups, options.read.selection());
-    if backups.exists() && !backups.is_dir() {
-        return Err(Error::Usage(format!(
-            "`{}` is a file, not a folder\n  help: name a folder for backups",
-            backups.display()
-        )));
-    }
-    refuse_inside(store, backups)?;
+    let store = &store_of(options)?;
+    let (backups, reads) = (&options.backups, options.read.selection());
     there::make_folder(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder
@@ -128,7 +162,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
             backups.display()
         )));
     };
-    remove_unfinished(backups)?;
+    let has_remains = remove_unfinished(backups)?;
     let number = next_number(backups, &sets_of(&database_of(store, DATABASE)?)?)?;
     let created = SystemClock.now();
     let name = created.to_string().replace(['-', ':'], "");
@@ -143,7 +177,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
     from.visit(&mut |id, length| {
         let is_read = reads(&id.to_string());
-        contents.count(copy_content(&from, &to, &id, length, is_read)?);
+        contents.count(copy_content(&from, &to, &id, length, is_read)?, length);
         Ok(())
     })
     .context("cannot copy kept contents")?;
@@ -156,7 +190,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         for needed in NeededContents::open(&database)? {
             let (id, length) = needed?;
             let copied = copy_content(&from, &to, &id, length, false);
-            if !contents.count(copied.context("cannot copy kept contents")?) {
+            if !contents.count_needed(copied.context("cannot copy kept contents")?, length) {
                 missing = Some(id);
             }
         }
@@ -192,16 +226,83 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
     let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
     synced.context("cannot make the backup durable")?;
+    verify::verify_files(&making, &manifest).context("cannot verify the new backup")?;
     fs::rename(&making, &done).context("cannot name the backup")?;
     File::open(backups)
         .and_then(|folder| folder.sync_all())
         .context("cannot make the backup durable")?;
+    let unrecorded = LastBackup { began: created.as_micros() }.write(store).err();
+    let pruning = if options.keep.is_none() {
+        None
+    } else {
+        let mut pruning = prune::plan(backups, &manifest, Some(&done), options.keep)?;
+        prune::prune(backups, &to, &mut pruning, has_remains).with_context(|| {
+            format!(
+                "the backup `{}` is complete, but earlier ones cannot be removed",
+                done.display()
+            )
+        })?;
+        Some(pruning)
+    };
     Ok(BackupReport {
         backup: done,
         sets: manifest.sets,
         contents_copied: contents.copied,
+        bytes_copied: contents.copied_bytes,
+        contents_reused: contents.reused,
+        bytes_reused: contents.reused_bytes,
         contents_replaced: contents.replaced,
+        unrecorded: unrecorded.map(|error| error.to_string()),
+        pruning,
     })
+}
+
+/// Decides which backups [`backup`] would keep and remove now, and makes and removes nothing.
+///
+/// # Errors
+/// As [`backup`], without the errors of writing.
+pub fn plan_backup(options: &BackupOptions) -> Result<Pruning> {
+    let (store, backups) = (store_of(options)?, &options.backups);
+    let sets = sets_of(&database_of(&store, DATABASE)?)?;
+    let exists = there::is_dir(backups)?;
+    let new = BackupManifest {
+        format: FORMAT,
+        created: SystemClock.now().to_string(),
+        number: if exists { next_number(backups, &sets)? } else { 1 },
+        program: String::new(),
+        sets,
+        files: Vec::new(),
+        blake3: None,
+    };
+    if exists {
+        return prune::plan(backups, &new, None, options.keep);
+    }
+    let reasons = vec!["newest".to_owned()];
+    let kept = vec![KeptBackup { backup: None, reasons }];
+    Ok(Pruning { kept, ..Pruning::default() })
+}
+
+/// The store to copy.
+///
+/// # Errors
+/// There is none, or its backups must not be in the folder of backups.
+fn store_of(options: &BackupOptions) -> Result<PathBuf> {
+    let Some(store) = StateFolders::find(&options.place.folder)?.store else {
+        return Err(Error::Usage(format!(
+            "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
+             makes it again",
+            options.place.shown
+        )));
+    };
+    let backups = &options.backups;
+    if backups.exists() && !backups.is_dir() {
+        return Err(Error::Usage(format!(
+            "`{}` is a file, not a folder\n  help: name a folder for backups",
+            backups.display()
+        )));
+    }
+    refuse_inside(&store, backups)?;
+    Ok(store)
 }
 
 /// A backup in the store would be part of the next one, and one in a published folder could be read by everybody.
@@ -229,16 +330,18 @@ fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
 }
 
-/// Remains of a killed backup.
-fn remove_unfinished(backups: &Path) -> Result<()> {
+/// Removes what a killed run left; true if there was something.
+fn remove_unfinished(backups: &Path) -> Result<bool> {
+    let mut has_remains = false;
     for entry in fs::read_dir(backups)? {
         let entry = entry?;
         if is_unfinished(&entry.file_name().to_string_lossy()) {
             fs::remove_dir_all(entry.path())
                 .context("cannot remove what an earlier backup left")?;
+            has_remains = true;
         }
     }
-    Ok(())
+    Ok(has_remains)
 }
 
 /// The sets of a store, without their numbers.
@@ -264,7 +367,7 @@ pub(crate) enum Copied {
 }
 
 /// Copies a content unless `to` already has it; `None` if the store does not have the content. With
-/// `is_read`, an existing content is read, and replaced if damaged.
+/// `is_read`, an existing content is read, and replaced if damaged. A copied content is read again.
 pub(crate) fn copy_content(
     from: &View,
     to: &Contents,
@@ -283,6 +386,11 @@ pub(crate) fn copy_content(
         Err(error) => Err(error),
     }?;
     if copied.id() == *id {
+        if !to.is_whole(id)? {
+            return Err(io::Error::other(format!(
+                "the kept content {id} was copied, and is read with another digest (help: check the disk of the backups)"
+            )));
+        }
         return Ok(Some(if is_there { Copied::Replaced } else { Copied::New }));
     }
     let other = copied.id();

@@ -45,24 +45,7 @@ pub(crate) fn verify(
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
 ) -> Result<Vec<ContentId>> {
-    for file in &manifest.files {
-        let path = Path::new(&file.path);
-        if !path.components().all(|component| matches!(component, Component::Normal(_))) {
-            return Err(Error::Damaged(format!(
-                "the manifest names `{}`, which is outside of the backup",
-                file.path
-            )));
-        }
-        let path = backup.join(path);
-        let (id, length) =
-            digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        if length != file.length || id.to_string() != file.blake3 {
-            return Err(Error::Damaged(format!(
-                "`{}` is not as it was backed up\n  help: use an earlier backup",
-                path.display()
-            )));
-        }
-    }
+    verify_files(backup, manifest)?;
     check_copy(&backup.join("source.db"))?;
     let mut damaged = Vec::new();
     for needed in NeededContents::open(&backup.join("source.db"))? {
@@ -86,6 +69,29 @@ pub(crate) fn verify(
     }
     damaged.sort_unstable();
     Ok(damaged)
+}
+
+/// Compares each file of a backup with its digest in the manifest.
+pub(crate) fn verify_files(backup: &Path, manifest: &BackupManifest) -> Result<()> {
+    for file in &manifest.files {
+        let path = Path::new(&file.path);
+        if !path.components().all(|component| matches!(component, Component::Normal(_))) {
+            return Err(Error::Damaged(format!(
+                "the manifest names `{}`, which is outside of the backup",
+                file.path
+            )));
+        }
+        let path = backup.join(path);
+        let (id, length) =
+            digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        if length != file.length || id.to_string() != file.blake3 {
+            return Err(Error::Damaged(format!(
+                "`{}` is not as it was backed up\n  help: use an earlier backup",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The error for a backup with damaged or missing contents.

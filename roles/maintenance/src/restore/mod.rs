@@ -1,8 +1,9 @@
 //! A store as a backup has it: the backup is verified first, and no existing store is replaced.
 
+use crate::backup::manifest::as_text;
 use crate::backup::manifest::{BackedUpFile, BackupManifest, DATABASE, newest};
 use crate::backup::verify::{contents_of, damaged_content, verify};
-use crate::backup::{BackedUpSet, as_text, copy_content};
+use crate::backup::{BackedUpSet, copy_content};
 use crate::place::{Context as _, Error, HUB_DATABASE, Result, there};
 use abreast_contents::{Contents, View};
 use abreast_core::{Clock as _, SystemClock};
@@ -32,13 +33,15 @@ pub struct RestoreOptions {
     pub same_log: bool,
     /// Whether to leave out damaged contents, with the versions that need them.
     pub without_damaged: bool,
+    /// Whether to verify the backup and write nothing.
+    pub dry_run: bool,
 }
 
 impl RestoreOptions {
     /// Creates options that restart the log and refuse a damaged backup.
     pub fn new(backup: impl Into<PathBuf>, dir: impl Into<PathBuf>) -> Self {
         let (backup, dir) = (backup.into(), dir.into());
-        Self { backup, dir, same_log: false, without_damaged: false }
+        Self { backup, dir, same_log: false, without_damaged: false, dry_run: false }
     }
 }
 
@@ -46,6 +49,9 @@ impl RestoreOptions {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "summary")]
 pub struct RestoreReport {
+    /// The backup that was read.
+    #[serde(serialize_with = "as_text")]
+    pub backup: PathBuf,
     /// The folder of the new store.
     #[serde(serialize_with = "as_text")]
     pub dir: PathBuf,
@@ -57,6 +63,12 @@ pub struct RestoreReport {
     pub same_log: bool,
     /// Number of damaged contents that were left out.
     pub contents_lost: u64,
+    /// Number of contents of the store.
+    pub contents: u64,
+    /// Bytes of the store: its files and contents.
+    pub bytes: u64,
+    /// Whether nothing was written.
+    pub dry_run: bool,
 }
 
 /// Makes a store from a backup, which is verified first.
@@ -85,6 +97,25 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         verify(&backup, &contents, &manifest, &mut HashSet::new(), &AtomicBool::new(false))?;
     if let Some(first) = damaged.first().filter(|_| !options.without_damaged) {
         return Err(damaged_content(first, damaged.len()));
+    }
+    let mut report = RestoreReport {
+        dir: options.dir.clone(),
+        created: manifest.created.clone(),
+        sets: Vec::new(),
+        same_log: options.same_log,
+        contents_lost: damaged.len() as u64,
+        contents: 0,
+        bytes: manifest.files.iter().map(|file| file.length).sum(),
+        dry_run: options.dry_run,
+        backup: backup.clone(),
+    };
+    if options.dry_run {
+        for needed in NeededContents::open(&backup.join(DATABASE))? {
+            let (id, length) = needed?;
+            report.count(damaged.binary_search(&id).is_err(), length);
+        }
+        report.sets = manifest.sets;
+        return Ok(report);
     }
     // Restore into the existing folder, which may be a mount point and retains its mode and owner. The database is written
     // last: a folder without a database is not a store.
@@ -126,6 +157,7 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         {
             return Err(Error::Damaged(format!("the kept content {id} is missing in the backup")));
         }
+        report.count(true, length);
     }
     kept.sync()?;
     drop(kept);
@@ -158,13 +190,16 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
     fs::File::open(&dir)
         .and_then(|folder| folder.sync_all())
         .context("cannot make the store durable")?;
-    Ok(RestoreReport {
-        dir: options.dir.clone(),
-        created: manifest.created,
-        sets: manifest.sets,
-        same_log: options.same_log,
-        contents_lost: damaged.len() as u64,
-    })
+    report.sets = manifest.sets;
+    Ok(report)
+}
+
+impl RestoreReport {
+    fn count(&mut self, is_restored: bool, length: u64) {
+        if is_restored {
+            (self.contents, self.bytes) = (self.contents + 1, self.bytes + length);
+        }
+    }
 }
 
 /// Refuses a folder that contains other files than an interrupted restore of the same backup left.

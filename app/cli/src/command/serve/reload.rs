@@ -64,6 +64,7 @@ impl Running {
             hub: old.hub.clone(),
             metrics: Arc::clone(&old.metrics),
             memory: old.memory.clone(),
+            store: old.store.clone(),
         });
         drop(old);
         self.site.trust_proxies(config.trusted_proxies);

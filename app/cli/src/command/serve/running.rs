@@ -161,6 +161,7 @@ impl Running {
             hub,
             metrics,
             memory: abreast_server::Memory::default(),
+            store: Some(data.to_owned()),
         }));
         let notifier = match &mut delivery {
             Some(delivery) => delivery.notify(&parts.push, &site, data)?,
