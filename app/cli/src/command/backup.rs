@@ -56,6 +56,7 @@ pub(crate) struct BackupArgs {
 
 /// Which backups are kept.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the options")]
 struct KeepArgs {
     /// Keep the newest N backups
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -188,7 +189,7 @@ fn list(folder: &Path, as_json: bool) -> ExitCode {
         let (shown, bytes) = (one.backup.display(), BinaryBytes(one.bytes));
         match (&one.created, &one.error) {
             (Some(created), None) => {
-                line(&format!("{shown}: of {created}, {bytes} without contents"))
+                line(&format!("{shown}: of {created}, {bytes} without contents"));
             }
             (_, error) => line(&format!("{shown}: {}", error.as_deref().unwrap_or_default())),
         }

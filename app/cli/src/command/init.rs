@@ -190,20 +190,19 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode> {
             "  abreast token create --name loader --scope write --config {shown}"
         ));
     }
-    let commands = match kind {
-        Kind::Mirror => [
+    let commands = if kind == Kind::Mirror {
+        [
             format!("abreast sync --config {shown} {name} --dry-run"),
             format!("abreast sync --config {shown} {name}"),
             format!("abreast sync --config {shown} {name} --follow"),
-        ],
-        _ => {
-            let url = args.base_url.clone().unwrap_or_else(|| format!("http://{}/", args.listen));
-            [
-                format!("abreast serve --config {shown}"),
-                format!("abreast validate {url}"),
-                format!("abreast sync {url} COPY"),
-            ]
-        }
+        ]
+    } else {
+        let url = args.base_url.clone().unwrap_or_else(|| format!("http://{}/", args.listen));
+        [
+            format!("abreast serve --config {shown}"),
+            format!("abreast validate {url}"),
+            format!("abreast sync {url} COPY"),
+        ]
     };
     for command in commands {
         terminal::line(&format!("  {command}"));
@@ -285,7 +284,7 @@ fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
             );
         }
         (Kind::Records, ..) => {
-            text.push_str("# Records that come through the API.\norigin = \"records\"\n")
+            text.push_str("# Records that come through the API.\norigin = \"records\"\n");
         }
         (_, Some(folder), _) => {
             let _ = write!(

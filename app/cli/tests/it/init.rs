@@ -70,10 +70,8 @@ fn every_kind_of_configuration_can_be_used() {
         let text = fs::read_to_string(&path).unwrap();
         let settings = with_all_settings(&text);
         // Without a public address, records need no token.
-        let settings = match kind.contains(&"--records") && !is_public {
-            true => settings.replace("base_url", "#base_url"),
-            false => settings,
-        };
+        let is_open = kind.contains(&"--records") && !is_public;
+        let settings = if is_open { settings.replace("base_url", "#base_url") } else { settings };
         fs::write(&path, settings).unwrap();
         let check = run(abreast().args(["config", "check"]).arg(&path).current_dir(place));
         assert!(
