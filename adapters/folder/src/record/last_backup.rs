@@ -9,7 +9,7 @@ use std::path::Path;
 /// When the last complete backup of a store began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastBackup {
-    /// Microseconds since 1970.
+    /// Microseconds since 1970, in UTC.
     pub began: i64,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct InitArgs {
     force: bool,
 }
 
-/// What the configuration is for.
+/// The purpose of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     Folder,
@@ -91,7 +91,7 @@ impl InitArgs {
         }
     }
 
-    /// Asks for what no option gives.
+    /// Asks the questions that the options leave open.
     fn ask(&mut self) -> Result<Kind> {
         if !std::io::stdin().is_terminal() {
             bail!(UsageError(
@@ -329,7 +329,7 @@ fn write(file: &Path, text: &str, replaces: bool) -> Result<()> {
     let failed = || format!("cannot write `{}`", file.display());
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new();
-    // As the umask allows: the file has no secrets.
+    // As the umask allows, because the file contains no secrets.
     temporary.permissions(std::fs::Permissions::from_mode(0o666));
     let mut temporary = temporary.tempfile_in(folder).with_context(failed)?;
     temporary.write_all(text.as_bytes()).with_context(failed)?;

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "backup")]
 pub struct ListedBackup {
-    /// Its folder.
+    /// The folder of the backup.
     #[serde(serialize_with = "as_text")]
     pub backup: PathBuf,
     /// Time at which it was begun; `None` if its manifest cannot be read.
     pub created: Option<String>,
-    /// Its number in the folder: the newest backup has the highest; 0 if an earlier version made it.
+    /// The number of the backup in the folder: the newest backup has the highest; 0 if an earlier version made it.
     pub number: u64,
     /// The sets of the store.
     pub sets: Vec<BackedUpSet>,
-    /// Bytes of its own files, without the contents that all backups in the folder share.
+    /// Bytes of the files in its folder, without the contents that all backups in the folder share.
     pub bytes: u64,
     /// Why the manifest cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct ListedBackup {
 /// `check` verifies them.
 ///
 /// # Errors
-/// The folder has no backup, or cannot be read.
+/// The folder without a backup, or a folder that cannot be read.
 pub fn list_backups(folder: &Path) -> Result<Vec<ListedBackup>> {
     let shown = folder.display();
     let reading = || format!("cannot read `{shown}`");

@@ -183,7 +183,7 @@ pub(crate) fn is_candidate(dir: &Path) -> bool {
 /// must be from the same store.
 ///
 /// # Errors
-/// The folder has no backup, several stores have backups in the folder, or a manifest cannot be read.
+/// The folder is without a backup, several stores have backups in the folder, or a manifest cannot be read.
 pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let found = backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;

@@ -1,7 +1,7 @@
 //! A consistent copy of a Source's store, also while it is served.
 //!
 //! ```text
-//! BACKUPS/contents/                  kept contents, once for all backups: packed as in the store
+//! BACKUPS/contents/                  retained contents, once for all backups: packed as in the store
 //! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
 //! ```
 //!
@@ -62,12 +62,12 @@ pub struct BackupOptions {
     pub backups: PathBuf,
     /// The share of contents of earlier backups that are read, and replaced if damaged.
     pub read: ReadShare,
-    /// Which backups are kept after the new one is complete; without any rule, all are.
+    /// Which backups are retained after the new one is complete; without any rule, all are.
     pub keep: Retention,
 }
 
 impl BackupOptions {
-    /// Creates options that read one in twenty of the contents of earlier backups, and keep all backups.
+    /// Creates options that read one in twenty of the contents of earlier backups, and retain all backups.
     pub fn new(place: impl Into<Place>, backups: impl Into<PathBuf>) -> Self {
         Self {
             place: place.into(),
@@ -89,18 +89,18 @@ pub struct BackupReport {
     pub sets: Vec<BackedUpSet>,
     /// Number of contents that no earlier backup had.
     pub contents_copied: u64,
-    /// Bytes of these contents.
+    /// Sum of the lengths of these contents, in bytes.
     pub bytes_copied: u64,
     /// Number of contents that an earlier backup had, which were not copied.
     pub contents_reused: u64,
-    /// Bytes of these contents.
+    /// Sum of the lengths of these contents, in bytes.
     pub bytes_reused: u64,
     /// Number of damaged contents of earlier backups that were replaced.
     pub contents_replaced: u64,
     /// Why the time of the backup could not be recorded in the folder of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
-    /// The backups that were kept and removed; `None` without a rule.
+    /// The backups that were retained and removed; `None` without a rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruning: Option<Pruning>,
 }
@@ -257,7 +257,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     })
 }
 
-/// Decides which backups [`backup`] would keep and remove now, and makes and removes nothing.
+/// Decides which backups [`backup`] would retain and remove now, and makes and removes nothing.
 ///
 /// # Errors
 /// As [`backup`], without the errors of writing.

@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 /// Addresses of contents in memory, at least, until each backup is asked for them: 32 bytes each.
 const BATCH: usize = 1_000_000;
 
-/// Which backups of a folder are kept, and which are removed.
+/// Which backups of a folder are retained, and which are removed.
 #[derive(Debug, Default, Serialize)]
 pub struct Pruning {
-    /// Backups that are kept, from the newest.
+    /// Backups that are retained, from the newest.
     pub kept: Vec<KeptBackup>,
-    /// Backups that no rule keeps, from the newest.
+    /// Backups that no rule retains, from the newest.
     #[serde(serialize_with = "as_texts")]
     pub removed: Vec<PathBuf>,
-    /// Folders that are no backups of this store for certain, which are never removed.
+    /// Folders that may be backups of another store, or something else; never removed.
     pub untouched: Vec<UntouchedFolder>,
     /// Number of contents that were removed, because no backup needs them.
     pub contents_removed: u64,
@@ -36,20 +36,20 @@ pub struct Pruning {
     pub contents_left: Option<String>,
 }
 
-/// A backup that is kept.
+/// A backup that is retained.
 #[derive(Debug, Serialize)]
 pub struct KeptBackup {
-    /// Its folder; `None` for the backup that a dry run does not make.
+    /// The folder of the backup; `None` for the backup that a dry run does not make.
     #[serde(serialize_with = "as_text_or_null")]
     pub backup: Option<PathBuf>,
-    /// The rules that keep it, such as `daily 2026-01-31`.
+    /// The rules that retain it, such as `daily 2026-01-31`.
     pub reasons: Vec<String>,
 }
 
-/// A folder that is no backup of this store for certain.
+/// A folder that may not be a backup of this store, and is never removed.
 #[derive(Debug, Serialize)]
 pub struct UntouchedFolder {
-    /// The folder.
+    /// The folder in the folder of backups.
     #[serde(serialize_with = "as_text")]
     pub folder: PathBuf,
     /// Why it is not removed.
@@ -76,7 +76,7 @@ struct Own {
     time: BackupTime,
 }
 
-/// Decides which backups in a folder are kept. `of` is the manifest of the newest backup, at `path`: a dry run has not
+/// Decides which backups in a folder are retained. `of` is the manifest of the newest backup, at `path`: a dry run has not
 /// made this backup.
 ///
 /// # Errors
@@ -152,7 +152,7 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Finds the backups of the store of `of`: those that have a log in common with it, or with another one that was found.
+/// Finds the backups of the store of `of`: backups with a log in common with it, or with another one that was found.
 /// The name of a set alone proves nothing.
 fn of_this_store(
     of: &BackupManifest,

@@ -1,29 +1,29 @@
-//! Which backups of a store are kept: the newest ones, and the newest of each of the last days, weeks and months.
+//! Which backups of a store are retained: the newest ones, and the newest of each of the last days, weeks and months.
 
 use std::collections::{BTreeSet, HashSet};
 
-/// The rules for the backups that are kept. A backup is kept if at least one rule keeps it; 0 means that there is no such
-/// rule. Without any rule, all backups are kept. Days, weeks (from Monday, as in ISO 8601) and months are those of UTC.
+/// The rules for the backups that are retained. A backup is retained if at least one rule retains it; 0 switches a
+/// rule off. Without rules, all backups are retained. Days, weeks (from Monday, as in ISO 8601) and months are in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Number of newest backups that are kept.
+    /// Number of newest backups that are retained.
     pub last: u32,
-    /// Number of last days with backups, of each of which the newest backup is kept.
+    /// Number of last days with backups, of each of which the newest backup is retained.
     pub daily: u32,
-    /// The same for weeks.
+    /// The same, for weeks in place of days.
     pub weekly: u32,
-    /// The same for months.
+    /// The same, for months in place of days.
     pub monthly: u32,
 }
 
 impl Retention {
-    /// Whether all backups are kept.
+    /// Whether all backups are retained.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The reasons to keep each of the backups, whose times are given from the newest to the oldest; none if it is to be
-    /// removed. The newest backup is always kept.
+    /// The reasons to retain each of the backups, whose times are given from the newest to the oldest; none if it is to be
+    /// removed. The newest backup is always retained.
     pub(crate) fn reasons(&self, newest_first: &[BackupTime]) -> Vec<Vec<String>> {
         let mut reasons: Vec<Vec<String>> = vec![Vec::new(); newest_first.len()];
         if let Some(newest) = reasons.first_mut() {
@@ -59,11 +59,11 @@ type Period = fn(&BackupTime) -> &str;
 /// The day, the week and the month of a backup, in UTC. Their texts have the order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackupTime {
-    /// Such as `2026-01-31`.
+    /// The day, such as `2026-01-31`.
     day: String,
-    /// Such as `2026-W05`.
+    /// The week, such as `2026-W05`.
     week: String,
-    /// Such as `2026-01`.
+    /// The month, such as `2026-01`.
     month: String,
 }
 

@@ -67,7 +67,7 @@ pub struct RestoreReport {
     pub contents: u64,
     /// Bytes of the store: its files and contents.
     pub bytes: u64,
-    /// Whether nothing was written.
+    /// Whether the run wrote nothing, because of `dry_run`.
     pub dry_run: bool,
 }
 
