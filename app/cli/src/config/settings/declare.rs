@@ -116,7 +116,7 @@ impl Key {
 ///
 /// A key has its meaning, type and default, then, if there are any, its name in the file, the table of its value, the
 /// flag and the environment variable that replace it, and `restart true` if only a start applies the value. If the
-/// default is not a value, the meaning states it after `Default: `.
+/// default is not a value, the meaning has it after `Default: `.
 macro_rules! settings {
     (
         $(#[doc = $about:literal])*
