@@ -95,7 +95,7 @@ impl InitArgs {
     fn ask(&mut self) -> Result<Kind> {
         if !std::io::stdin().is_terminal() {
             bail!(UsageError(
-                "nothing says what to publish or to copy (help: one of --folder DIR, --rdf DIR, --records, --mirror URL)"
+                "no option selects what to publish or to copy (help: one of --folder DIR, --rdf DIR, --records, --mirror URL)"
                     .into()
             ));
         }

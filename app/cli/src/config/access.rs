@@ -69,8 +69,8 @@ pub(crate) struct AccessArgs {
     /// Trust this host by its public key alone, whatever its certificate; repeatable
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
-    /// Say in the User-Agent of each request who runs this program: a mail address, or the address
-    /// of a page
+    /// Add the operator of this program to the User-Agent of each request: a mail address, or the
+    /// address of a page
     #[arg(long, value_name = "CONTACT", env = "ABREAST_CONTACT", value_parser = parse_contact)]
     pub(crate) contact: Option<String>,
     /// The login is of a file, for its own server; one of the environment can be for another.
