@@ -35,22 +35,22 @@ pub(crate) fn listen(
 
 /// A program that reported to the service manager that it is ready.
 pub(crate) struct Service {
-    /// Ends the status lines when it is dropped.
-    stop: mpsc::Sender<()>,
+    /// Asks for a status line now; the lines end when it is dropped.
+    wake: mpsc::Sender<()>,
 }
 
 impl Service {
     /// Reports readiness. `status` gives one line on the program's state: it is asked again and
     /// again, and the watchdog restarts the program if it does not return.
     pub(crate) fn ready(status: impl Fn() -> String + Send + 'static) -> Result<Self> {
-        let (stop, stopped) = mpsc::channel();
+        let (wake, stopped) = mpsc::channel();
         if std::env::var_os("NOTIFY_SOCKET").is_some() {
             // The service manager waits for half of the time at most.
             let watchdog = sd_notify::watchdog_enabled().map(|time| time / 2);
             report(&[NotifyState::Ready, NotifyState::Status(&status())]);
             let watch = move || {
                 let pause = watchdog.unwrap_or(STATUS_PAUSE).min(STATUS_PAUSE);
-                while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                while stopped.recv_timeout(pause) != Err(RecvTimeoutError::Disconnected) {
                     report(&[NotifyState::Watchdog, NotifyState::Status(&status())]);
                 }
                 // A stop in order may take longer than the watchdog waits.
@@ -64,12 +64,18 @@ impl Service {
                 .spawn(watch)
                 .context("cannot start the thread that answers the watchdog")?;
         }
-        Ok(Self { stop })
+        Ok(Self { wake })
+    }
+
+    /// Reports the end of a reload, with or without success, and the state after it.
+    pub(crate) fn end_reload(&self) {
+        report(&[NotifyState::Ready]);
+        let _ = self.wake.send(());
     }
 
     /// Reports that the program is stopping.
     pub(crate) fn stopping(self) {
-        drop(self.stop);
+        drop(self.wake);
         report(&[NotifyState::Stopping, NotifyState::Status("finishing requests in flight")]);
     }
 }
@@ -93,11 +99,6 @@ pub(crate) fn begin_reload() {
         Ok(now) => report(&[NotifyState::Reloading, now]),
         Err(error) => tracing::warn!("cannot read the time since the system began: {error}"),
     }
-}
-
-/// Reports the end of a reload, with or without success.
-pub(crate) fn end_reload() {
-    report(&[NotifyState::Ready]);
 }
 
 fn report(states: &[NotifyState<'_>]) {

@@ -80,6 +80,21 @@ fn the_package_can_be_installed_upgraded_and_removed() {
             &format!("/lib/systemd/system/{unit}"),
         ]);
     }
+    // The units start no program that a minimal system does not have.
+    for unit in fs::read_dir(system.join("lib/systemd/system")).unwrap() {
+        let unit = unit.unwrap().path();
+        if !unit.file_name().unwrap().to_string_lossy().starts_with("abreast") {
+            continue;
+        }
+        for line in fs::read_to_string(&unit).unwrap().lines() {
+            let Some((_, words)) = line.split_once('=').filter(|(key, _)| key.starts_with("Exec"))
+            else {
+                continue;
+            };
+            let program = words.split_whitespace().next().unwrap().trim_start_matches('/');
+            assert!(system.join(program).exists(), "{}: {line}", unit.display());
+        }
+    }
     // Nothing starts by itself.
     let wanted = system.join("etc/systemd/system/multi-user.target.wants");
     let wanted = fs::read_dir(wanted).unwrap().map(|entry| entry.unwrap().file_name());

@@ -259,7 +259,7 @@ impl Running {
             Ok(config) => self.apply(config),
             Err(error) => tracing::error!("the configuration remains as it was: {error:#}"),
         }
-        service::end_reload();
+        self.service.end_reload();
     }
 }
 

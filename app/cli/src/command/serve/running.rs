@@ -41,7 +41,7 @@ pub(crate) struct Running {
     /// In their configured order.
     pub(super) sets: Vec<RunningSet>,
     pub(super) parts: Parts,
-    service: Service,
+    pub(super) service: Service,
     admin: ServedAdmin,
     pub(super) delivery: Option<Delivery>,
     pub(super) workers: Workers,

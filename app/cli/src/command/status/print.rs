@@ -44,14 +44,24 @@ struct Page {
 }
 
 impl Page {
-    /// A paragraph; further lines are indented by four more columns. A word that is too long has its own line.
+    /// A paragraph; further lines are indented by four more columns.
     fn text(&mut self, indent: usize, text: &str) {
-        let mut line = " ".repeat(indent);
-        let mut is_empty = true;
+        self.paragraph(" ".repeat(indent), indent + 4, text);
+    }
+
+    /// A value after its name; the lines of all values begin at one column.
+    fn field(&mut self, indent: usize, name: &str, value: &str) {
+        self.paragraph(format!("{}{name:<14}", " ".repeat(indent)), indent + 14, value);
+    }
+
+    /// The words after a beginning, in lines that fit; further lines are indented. A word that is too
+    /// long has a line alone.
+    fn paragraph(&mut self, beginning: String, indent: usize, text: &str) {
+        let (mut line, mut is_empty) = (beginning, true);
         for word in text.split_whitespace() {
             let length = line.chars().count() + word.chars().count() + usize::from(!is_empty);
             if !is_empty && length > self.width {
-                self.lines.push(std::mem::replace(&mut line, " ".repeat(indent + 4)));
+                self.lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
                 is_empty = true;
             }
             if !is_empty {
@@ -61,16 +71,6 @@ impl Page {
             is_empty = false;
         }
         self.lines.push(line);
-    }
-
-    fn field(&mut self, indent: usize, name: &str, value: &str) {
-        // The columns of a value are aligned, if it fits.
-        let aligned = format!("{}{name:<14}{value}", " ".repeat(indent));
-        if aligned.chars().count() <= self.width {
-            self.lines.push(aligned);
-        } else {
-            self.text(indent, &format!("{name}: {value}"));
-        }
     }
 
     fn attention(&mut self, indent: usize, attention: &Attention) {
@@ -117,7 +117,8 @@ impl Page {
 
     fn set(&mut self, set: &SetStatus) {
         let resources = HumanCount(set.resources);
-        self.text(2, &format!("set {}: {}, {resources} resources", set.name, set.state));
+        let noun = if set.resources == 1 { "resource" } else { "resources" };
+        self.text(2, &format!("set {}: {}, {resources} {noun}", set.name, set.state));
         self.time(4, "last change", set.last_change.as_deref(), "none");
         if set.last_scan.is_some() {
             self.time(4, "last scan", set.last_scan.as_deref(), "");
@@ -284,6 +285,20 @@ fn ago(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_begin_at_one_column() {
+        let mut page = Page { lines: Vec::new(), width: 40 };
+        page.field(2, "last run", "2026-01-01T00:00:00Z (3s ago)");
+        page.field(2, "", "12 changes, 260 B, 6 requests in 0.1 s");
+        let wanted = [
+            "  last run      2026-01-01T00:00:00Z (3s",
+            "                ago)",
+            "                12 changes, 260 B, 6",
+            "                requests in 0.1 s",
+        ];
+        assert_eq!(page.lines, wanted);
+    }
 
     #[test]
     fn lines_fit_and_no_word_is_lost() {
