@@ -13,6 +13,7 @@ mod site;
 pub use connection::client::TrustedProxies;
 pub use limits::memory::Memory;
 pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};
+pub use routes::health::forget_set;
 pub use run::admin::{AdminServer, Observed};
 #[doc(hidden)]
 pub use run::fuzz_property;

@@ -171,7 +171,8 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode> {
         Kind::Mirror => mirror(&args)?,
         _ => source(&args, kind, &file)?,
     };
-    write(&file, &text, args.force)?;
+    let former = std::fs::read(&file).ok();
+    write(&file, text.as_bytes(), args.force)?;
     // A public API that writes needs a token, which cannot exist before the file names the store.
     let needs_token = kind == Kind::Records && args.base_url.is_some();
     let mut faults = faults_of(File::read_with_faults(&file)?)?;
@@ -180,6 +181,10 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode> {
     if !faults.is_empty() {
         for fault in faults {
             terminal::warning(&fault);
+        }
+        if let Some(former) = former {
+            write(&file, &former, true)?;
+            bail!(UsageError(format!("`{shown}` remains as it was")));
         }
         bail!(UsageError(format!("`{shown}` is written, and has to be corrected")));
     }
@@ -325,14 +330,14 @@ fn mirror(args: &InitArgs) -> Result<String> {
 }
 
 /// Writes the file as a whole or not at all.
-fn write(file: &Path, text: &str, replaces: bool) -> Result<()> {
+fn write(file: &Path, text: &[u8], replaces: bool) -> Result<()> {
     let failed = || format!("cannot write `{}`", file.display());
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new();
     // As the umask allows, because the file contains no secrets.
     temporary.permissions(std::fs::Permissions::from_mode(0o666));
     let mut temporary = temporary.tempfile_in(folder).with_context(failed)?;
-    temporary.write_all(text.as_bytes()).with_context(failed)?;
+    temporary.write_all(text).with_context(failed)?;
     temporary.as_file().sync_all().with_context(failed)?;
     let placed = if replaces { temporary.persist(file) } else { temporary.persist_noclobber(file) };
     placed.map(drop).map_err(|error| error.error).with_context(failed)

@@ -125,11 +125,13 @@ impl SetOpener<'_> {
         let id = open_log(&**self.log, &set)?;
         let urls = set_urls(self.urls, &set);
         let links = set.links.policy(&urls.resources())?;
-        let versions = crate::config::versions::keep(&**self.log, id, &set.slug, set.versions)?;
+        let keep = |versions| crate::config::versions::keep(&**self.log, id, &set.slug, versions);
+        // The watch records versions from its first change on.
+        let mut versions = set.versions.map(|versions| keep(Some(versions))).transpose()?.flatten();
         let opened = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
-            Origin::Folder(folder) => self.folder(folder, id, &links, &set)?,
+            Origin::Folder(folder) => self.folder(folder, id, &links, &set, former)?,
         };
         let Opened { representations, watch, rdf, status, copies, deposit, entities } = opened;
         let before = former.and_then(|set| set.deposit.as_ref());
@@ -195,6 +197,10 @@ impl SetOpener<'_> {
             .context("the base URL cannot stand in a header")?;
         let title = set.title;
         let served = ServedSet { published, title, link, links, deposit, entities };
+        // After everything that can fail: the log does not list earlier versions any more.
+        if set.versions.is_none() {
+            versions = keep(None)?;
+        }
         Ok(OpenSet { served, watch, rdf, versions })
     }
 
@@ -288,6 +294,7 @@ impl SetOpener<'_> {
         id: SetId,
         links: &Arc<Links>,
         set: &SetConfig,
+        former: Option<&ServedSet>,
     ) -> Result<Opened> {
         let private = self.private();
         let opened = match (&set.missing, open_folder(folder, &private)) {
@@ -314,6 +321,9 @@ impl SetOpener<'_> {
         options.filter = Arc::clone(&folder.filter);
         let copies = private.copies().clone();
         options.private = private;
+        if let Some(before) = former.and_then(|set| set.deposit.as_ref()) {
+            before.share_writes(&mut options.ingest);
+        }
         let deposit = Deposit::new(Arc::clone(self.log), id, options.ingest.clone());
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());

@@ -11,13 +11,14 @@ use std::net::TcpListener;
 use std::process::Output;
 
 /// Every command with `--json`, so that it fails.
-const FAILING: [&[&str]; 20] = [
+const FAILING: [&[&str]; 21] = [
     &["build", "DIR/missing", "--out", "DIR/site", "--base-url", "https://example.org/", "--copy"],
     &["sync", "http://127.0.0.1:1/", "DIR/copy", "--retries", "0"],
     &["audit", "http://127.0.0.1:1/", "DIR/full", "--retries", "0"],
     &["explore", "http://127.0.0.1:1/", "--retries", "0"],
     &["import", "papers", "DIR/missing", "--server", "http://127.0.0.1:1/"],
     &["check", "DIR/full"],
+    &["status", "DIR/missing"],
     &["repair", "DIR/full"],
     &["backup", "DIR/full", "DIR/backup"],
     &["restore", "DIR/missing", "DIR/new"],

@@ -573,6 +573,32 @@ fn a_first_scan_goes_on_while_others_are_changed() {
     assert_eq!(head, Some(0), "the first state is no change");
 }
 
+/// An alert on the last value of a set that is gone would never end.
+#[test]
+fn a_removed_set_has_no_figures() {
+    let world = World::start(&["a", "b"], &[set("a", ""), set("b", "")].concat());
+    let value = |name: &str| {
+        let text = world.text("/metrics");
+        let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("no {name}\n{text}")).rsplit(' ').next().unwrap().to_owned()
+    };
+    let names = [
+        "abreast_source_watching{set=\"b\"}",
+        "abreast_resources{set=\"b\"}",
+        "abreast_set_state{set=\"b\",state=\"ready\"}",
+    ];
+    for name in names {
+        assert_eq!(value(name), "1", "{name}");
+    }
+    world.change(&set("a", ""));
+    for name in names {
+        assert_eq!(value(name), "NaN", "{name}");
+        assert_eq!(value(&name.replace("\"b\"", "\"a\"")), "1", "{name}");
+    }
+    world.change(&[set("a", ""), set("b", "")].concat());
+    eventually("the set has figures again", || names.iter().all(|name| value(name) == "1"));
+}
+
 #[test]
 fn a_set_that_comes_back_has_its_history() {
     let (a, b) = (set("a", ""), set("b", ""));

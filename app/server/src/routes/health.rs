@@ -2,6 +2,7 @@
 //! metrics.
 
 use crate::message::respond::{Answer, text, try_later};
+use crate::observe::metrics::{METRICS, MetricKind};
 use crate::site::served::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
 use abreast_folder::LastBackup;
@@ -214,6 +215,19 @@ fn measure_all(site: &Site) {
     // A damaged record is left out; the next backup replaces it.
     if let Some(Ok(Some(last))) = site.store.as_deref().map(LastBackup::read) {
         gauge!("abreast_backup_time_seconds").set(last.began as f64 / 1e6);
+    }
+}
+
+/// Makes the gauges of a set that is no longer published not a number, for which no alert fires.
+pub fn forget_set(slug: &str) {
+    for metric in METRICS.iter().filter(|metric| metric.kind == MetricKind::Gauge) {
+        if metric.labels == ["set"] {
+            gauge!(metric.name, "set" => slug.to_owned()).set(f64::NAN);
+        }
+    }
+    for name in SetState::NAMES {
+        let labels = [("set", slug.to_owned()), ("state", name.to_owned())];
+        gauge!("abreast_set_state", &labels).set(f64::NAN);
     }
 }
 

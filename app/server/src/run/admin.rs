@@ -125,9 +125,10 @@ impl AdminServer {
         let sockets = Arc::clone(&self.sockets);
         self.handle.spawn(async move {
             loop {
-                let Ok(slot) = Arc::clone(&sockets).acquire_owned().await else { return };
                 match listener.accept().await {
                     Ok((stream, _)) if is_allowed(&stream) => {
+                        // Not before: a socket that waits for a client would hold a place of the others.
+                        let Ok(slot) = Arc::clone(&sockets).acquire_owned().await else { return };
                         let shared = Arc::clone(&shared);
                         tokio::spawn(async move {
                             let _slot = slot;
@@ -261,6 +262,48 @@ fn is_token(token: &str, given: Option<&HeaderValue>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Silent;
+
+    impl Observed for Silent {
+        fn live(&self) -> Result<String, String> {
+            Ok("alive\n".to_owned())
+        }
+
+        fn ready(&self) -> Result<String, String> {
+            Ok("ready\n".to_owned())
+        }
+
+        fn metrics(&self) -> String {
+            String::new()
+        }
+
+        fn status(&self) -> String {
+            "{}".to_owned()
+        }
+    }
+
+    #[test]
+    fn more_sockets_than_places_all_answer() {
+        use std::io::{Read as _, Write as _};
+        let place = tempfile::tempdir().unwrap();
+        let server = AdminServer::start().unwrap();
+        let paths: Vec<_> = (0..40).map(|number| place.path().join(number.to_string())).collect();
+        for path in &paths {
+            let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+            server.answer_on(listener, Arc::new(Silent)).unwrap();
+        }
+        for path in paths.iter().chain(&paths) {
+            let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream
+                .write_all(b"GET /status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.contains("{}"), "{}: {answer}", path.display());
+        }
+    }
 
     #[test]
     fn a_token_is_compared_as_a_whole() {

@@ -138,6 +138,12 @@ impl Deposit {
         Self { places: Arc::clone(&former.places), ..self }
     }
 
+    /// Makes a watch count the writes of this value, some of which may be unfinished: otherwise its
+    /// first scan could record an older state after them.
+    pub fn share_writes(&self, options: &mut IngestOptions) {
+        options.writes = Arc::clone(&self.options.writes);
+    }
+
     /// Returns the source of the links of files.
     pub fn links(&self) -> &Arc<crate::links::Links> {
         &self.options.links

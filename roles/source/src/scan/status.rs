@@ -172,6 +172,11 @@ impl WatchStatus {
         }
     }
 
+    /// Reports that nothing is watched, and why: the set could not be opened.
+    pub fn fail(&self, reason: String) {
+        self.set(WatchState::Failed(reason));
+    }
+
     pub(crate) fn set(&self, state: WatchState) {
         let mut inner = self.lock();
         // A retry does not mean that the folder or the store works again.

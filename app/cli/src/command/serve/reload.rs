@@ -71,6 +71,9 @@ impl Running {
         // No new request finds them any more.
         removed.iter().for_each(RunningSet::begin_stop);
         removed.iter_mut().for_each(RunningSet::stop);
+        for set in &removed {
+            abreast_server::forget_set(set.slug());
+        }
         if versions != self.versions() {
             self.workers.collector = None;
         }
@@ -174,6 +177,7 @@ fn replace(
                 set = %slug,
                 "the set `{slug}` is served as it is, and no change is recorded: {error:#} (help: reload again)"
             );
+            set.served.published.watch.fail(format!("{error:#}"));
             set
         }
     }
