@@ -150,6 +150,7 @@ fn every_field_of_every_json_line_is_documented() {
         ("backup", "backup DIR/store DIR/backups --json"),
         ("backup", "backup DIR/store DIR/backups --json --dry-run --keep-last 1"),
         ("backup", "backup DIR/store DIR/backups --json --keep-last 1"),
+        ("backup", "backup --list DIR/backups --json"),
         ("restore", "restore DIR/backups DIR/restored --json"),
         ("drop", "drop DIR/restored set --json --dry-run"),
         ("drop", "drop DIR/none set --json"),
