@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 /// Subscriptions that ended within this time are reported, in microseconds.
 const ENDED_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
 
-/// Time after which a server that does not begin a task counts as hung.
+/// Time after which a server that does not start a task counts as hung.
 const LIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The answers to operators, until this is dropped.

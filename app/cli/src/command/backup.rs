@@ -137,6 +137,9 @@ fn print_report(report: &BackupReport) {
         print_pruning(pruning, "removed");
         line(&format!("{} removed", count(pruning.contents_removed, "unneeded content")));
     }
+    for left in &report.unremoved {
+        line(&format!("not removed {}: {}", left.folder.display(), left.reason));
+    }
     line(&format!("backup {}", report.backup.display()));
 }
 

@@ -3,8 +3,8 @@
 use crate::program::errors::UsageError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// File descriptors of a server without sets and connections: its stores, threads and hub.
-const OWN: u64 = 40;
+/// File descriptors of a server without sets and connections: its stores, threads, hub, and operators on a socket.
+const OWN: u64 = 64;
 /// File descriptors of a set: its folder, the watch, and documents that are rendered.
 const EACH_SET: u64 = 6;
 /// File descriptors of a connection: the socket, and the file that is sent.
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn connections_are_what_sets_leave() {
-        assert_eq!(fitting(100, 1), 27);
-        assert_eq!(fitting(1_024, 1), 489);
+        assert_eq!(fitting(100, 1), 15);
+        assert_eq!(fitting(1_024, 1), 477);
         assert_eq!(fitting(1_024, 200), 0);
         assert!(fitting(20_000, 200) > 2_048);
         assert_eq!(fit(20_000, 200, 2_048).unwrap(), 2_048);
-        assert_eq!(fit(1_024, 1, 2_048).unwrap(), 489);
-        assert_eq!(fit(174, 1, 2_048).unwrap(), 64);
-        let error = fit(173, 1, 2_048).unwrap_err().to_string();
-        assert!(error.contains("LimitNOFILE=174"), "{error}");
+        assert_eq!(fit(1_024, 1, 2_048).unwrap(), 477);
+        assert_eq!(fit(198, 1, 2_048).unwrap(), 64);
+        let error = fit(197, 1, 2_048).unwrap_err().to_string();
+        assert!(error.contains("LimitNOFILE=198"), "{error}");
     }
 }

@@ -67,7 +67,7 @@ impl Service {
         Ok(Self { wake })
     }
 
-    /// Reports the end of a reload, with or without success, and the state after it.
+    /// Reports the end of a reload, with or without success, and the new status line.
     pub(crate) fn end_reload(&self) {
         report(&[NotifyState::Ready]);
         let _ = self.wake.send(());

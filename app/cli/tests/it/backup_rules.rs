@@ -1,7 +1,8 @@
 //! Several backups in a folder: which are kept, which are removed, and what is never touched.
 
 use crate::world::{Source, abreast};
-use abreast_contents::View;
+use abreast_contents::{View, digest};
+use abreast_core::ContentId;
 use abreast_testkit::{Random, eventually, kills, run, seed};
 use serde_json::Value;
 use std::fs;
@@ -37,7 +38,10 @@ impl World {
             source.get("/set/r/a.txt").is_some_and(|body| body == text.as_bytes())
         });
         let store = self.at(name).join(".abreast");
-        eventually("the store has the newest version only", || contents_in(&store) == 1);
+        // The file is served from its folder before the store has it.
+        eventually("the store has the newest version only", || {
+            ids_in(&store) == [digest(&self.at(name).join("a.txt")).unwrap().0]
+        });
         assert_eq!(source.stop(), Some(0));
     }
 
@@ -99,14 +103,18 @@ impl World {
 
 /// Number of contents in the folder of a store or of backups.
 fn contents_in(folder: &Path) -> u64 {
-    let mut number = 0;
+    ids_in(folder).len() as u64
+}
+
+fn ids_in(folder: &Path) -> Vec<ContentId> {
+    let mut ids = Vec::new();
     let view = View::open(&folder.join("contents")).unwrap();
-    view.visit(&mut |_, _| {
-        number += 1;
+    view.visit(&mut |id, _| {
+        ids.push(id);
         Ok(())
     })
     .unwrap();
-    number
+    ids
 }
 
 /// Changes the time in a manifest, and leaves out its digest, as earlier versions did.
@@ -233,6 +241,61 @@ fn contents_stay_while_a_backup_cannot_be_read() {
     let told = world.code(&["backup", "@papers", "@backups", "--keep-last", "1"], 0);
     assert!(told.contains("2 unneeded contents removed"), "{told}");
     assert_eq!(world.contents(), 1);
+}
+
+#[test]
+fn contents_stay_while_a_renamed_backup_is_unreadable() {
+    let world = World::new();
+    let first = world.backup_of("of the first one", "2020-10-31T10:00:00.000001Z");
+    let old = world.backup_of("of the old one", "2020-11-20T10:00:00.000001Z");
+    world.record("papers", "of today");
+    // On a disk that is not mounted at present.
+    fs::rename(world.at("backups").join(first), world.at("disk")).unwrap();
+    std::os::unix::fs::symlink(world.at("mounted"), world.at("backups/first")).unwrap();
+    let told = world.code(&["backup", "@papers", "@backups", "--keep-last", "1"], 0);
+    assert!(told.contains(&format!("removed {old}")), "{told}");
+    assert!(told.contains("no contents removed, because a backup may need them"), "{told}");
+    assert_eq!(world.contents(), 3);
+    fs::rename(world.at("disk"), world.at("mounted")).unwrap();
+    let told = world.code(&["backup", "@papers", "@backups", "--keep-last", "1"], 0);
+    assert!(told.contains("1 unneeded content removed"), "{told}");
+    world.code(&["restore", "@backups/first", "@store"], 0);
+    world.code(&["check", "--read-data", "@store"], 0);
+}
+
+#[test]
+fn a_single_backup_is_no_folder_of_backups() {
+    let world = World::new();
+    let first = world.backup_at("2020-10-31T10:00:00.000001Z");
+    let place = format!("@backups/{first}");
+    for dry_run in [&["--dry-run"][..], &[]] {
+        let words = [&["backup", "@papers", &place, "--keep-last", "1"], dry_run].concat();
+        let told = world.code(&words, 2);
+        assert!(told.contains("is one backup, not a folder of backups"), "{told}");
+        assert!(told.contains("help: "), "{told}");
+    }
+    world.code(&["check", "@backups", "--read-data"], 0);
+}
+
+#[test]
+fn what_cannot_be_removed_prevents_no_backup() {
+    let world = World::new();
+    let old = world.backup_of("of the old one", "2020-10-31T10:00:00.000001Z");
+    let other = world.backup_of("of the other one", "2020-11-20T10:00:00.000001Z");
+    world.record("papers", "of today");
+    // A file in the place of a folder: neither it is removed, nor is the backup renamed to it.
+    fs::write(world.at("backups").join(format!("making-{old}")), "1").unwrap();
+    let told = world.code(&["backup", "@papers", "@backups", "--keep-last", "1"], 0);
+    for name in [&format!("making-{old}"), &old] {
+        let line = format!("\nnot touched {name}: it cannot be removed: ");
+        assert!(told.contains(&line), "{line}\n{told}");
+    }
+    assert!(told.contains(&format!("\nremoved {other}\n")), "{told}");
+    assert!(told.contains("1 unneeded content removed"), "{told}");
+    world.code(&["check", "@backups", "--read-data"], 0);
+    let told = world.code(&["backup", "@papers", "@backups", "--json"], 0);
+    let report: Value = serde_json::from_str(told.trim()).unwrap();
+    assert_eq!(report["unremoved"].as_array().unwrap().len(), 1, "{told}");
 }
 
 #[test]

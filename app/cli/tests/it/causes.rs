@@ -557,5 +557,5 @@ fn a_server_with_few_open_files_stays_reachable() {
     command.args(["-c", "ulimit -n 100; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_abreast")]);
     let (code, printed) = outcome(command.args(["serve", folder.to_str().unwrap()]));
     assert_eq!(code, Some(2), "{printed}");
-    assert!(printed.contains("allow 174 files"), "{printed}");
+    assert!(printed.contains("allow 198 files"), "{printed}");
 }

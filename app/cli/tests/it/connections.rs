@@ -77,9 +77,9 @@ fn refused_connections_are_counted() {
     fs::create_dir(&folder).unwrap();
     // Large enough that an answer does not fit into the buffers of a connection whose client does not read.
     fs::write(folder.join("a.bin"), vec![b'a'; 32 << 20]).unwrap();
-    // 176 files are enough for 64 to 68 connections, of which 8 may wait.
+    // 200 files are enough for 64 to 68 connections, of which 8 may wait.
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 176; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_abreast")]);
+    command.args(["-c", "ulimit -n 200; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_abreast")]);
     command.args(["serve", "--listen", "127.0.0.1:0", "--name", "set"]).arg(&folder);
     let source = Source::run(command.env("ABREAST_LOG_FORMAT", "text"));
     let path = "/set/r/a.bin";

@@ -170,6 +170,41 @@ pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The complete backups in a folder, before contents that no backup needs are removed. Unlike [`backups_in`], it passes
+/// over no folder that cannot be read, except `lost+found`.
+///
+/// # Errors
+/// The folder, or an entry that may be a backup, cannot be read, for example a dangling symbolic link.
+pub(crate) fn remaining_in(backups: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let shown = backups.display();
+    for entry in fs::read_dir(backups).with_context(|| format!("cannot read `{shown}`"))? {
+        let entry = entry.with_context(|| format!("cannot read `{shown}`"))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if name == "lost+found" || name == "contents" || is_unfinished(&name.to_string_lossy()) {
+            continue;
+        }
+        if may_need_contents(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an entry is a complete backup; an error if this cannot be found out.
+fn may_need_contents(entry: &Path) -> io::Result<bool> {
+    if !fs::metadata(entry)?.is_dir() {
+        return Ok(false);
+    }
+    let manifest = entry.join(MANIFEST);
+    match fs::symlink_metadata(&manifest) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    fs::read(&manifest)?;
+    Ok(entry.join(DATABASE).try_exists()? || is_backup(entry))
+}
+
 /// Whether a folder may be a backup. If permission to read it is denied, its name decides: other
 /// unreadable folders, such as `lost+found`, are not backups. A check of the backup reports the error.
 pub(crate) fn is_candidate(dir: &Path) -> bool {

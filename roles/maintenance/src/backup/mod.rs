@@ -28,7 +28,7 @@ use abreast_folder::LastBackup;
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, copy, copy_hub, created_sets};
 use manifest::{BackedUpFile, BackupManifest, as_text};
-use manifest::{DATABASE, FORMAT, MAKING, MANIFEST, is_unfinished, next_number};
+use manifest::{DATABASE, FORMAT, MAKING, MANIFEST, is_candidate, is_unfinished, next_number};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
@@ -100,6 +100,9 @@ pub struct BackupReport {
     /// Why the time of the backup could not be recorded in the folder of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
+    /// Folders of incomplete backups that cannot be removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unremoved: Vec<UntouchedFolder>,
     /// The backups that were retained and removed; `None` without a rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruning: Option<Pruning>,
@@ -162,7 +165,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
             backups.display()
         )));
     };
-    let has_remains = remove_unfinished(backups)?;
+    let (has_remains, mut unremoved) = remove_unfinished(backups)?;
     let number = next_number(backups, &sets_of(&database_of(store, DATABASE)?)?)?;
     let created = SystemClock.now();
     let name = created.to_string().replace(['-', ':'], "");
@@ -236,7 +239,8 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         None
     } else {
         let mut pruning = prune::plan(backups, &manifest, Some(&done), options.keep)?;
-        prune::prune(backups, &to, &mut pruning, has_remains).with_context(|| {
+        pruning.untouched.append(&mut unremoved);
+        prune::prune(backups, &done, &to, &mut pruning, has_remains).with_context(|| {
             format!(
                 "the backup `{}` is complete, but earlier ones cannot be removed",
                 done.display()
@@ -253,6 +257,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         bytes_reused: contents.reused_bytes,
         contents_replaced: contents.replaced,
         unrecorded: unrecorded.map(|error| error.to_string()),
+        unremoved,
         pruning,
     })
 }
@@ -301,6 +306,12 @@ fn store_of(options: &BackupOptions) -> Result<PathBuf> {
             backups.display()
         )));
     }
+    if is_candidate(backups) {
+        return Err(Error::Usage(format!(
+            "`{}` is one backup, not a folder of backups\n  help: name the folder that contains it, or another one",
+            backups.display()
+        )));
+    }
     refuse_inside(&store, backups)?;
     Ok(store)
 }
@@ -330,18 +341,19 @@ fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
 }
 
-/// Removes what a killed run left; true if there was something.
-fn remove_unfinished(backups: &Path) -> Result<bool> {
-    let mut has_remains = false;
+/// Removes what a killed run left; true if there was something. What cannot be removed does not prevent new backups.
+fn remove_unfinished(backups: &Path) -> Result<(bool, Vec<UntouchedFolder>)> {
+    let (mut has_remains, mut unremoved) = (false, Vec::new());
     for entry in fs::read_dir(backups)? {
         let entry = entry?;
         if is_unfinished(&entry.file_name().to_string_lossy()) {
-            fs::remove_dir_all(entry.path())
-                .context("cannot remove what an earlier backup left")?;
+            if let Err(error) = fs::remove_dir_all(entry.path()) {
+                unremoved.push(UntouchedFolder::unremovable(entry.path(), &error));
+            }
             has_remains = true;
         }
     }
-    Ok(has_remains)
+    Ok((has_remains, unremoved))
 }
 
 /// The sets of a store, without their numbers.

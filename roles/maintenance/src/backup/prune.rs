@@ -5,7 +5,7 @@
 //! another store.
 
 use crate::backup::manifest::{BackupManifest, DATABASE, MAKING, as_text};
-use crate::backup::manifest::{backups_in, is_candidate, is_time, is_unfinished};
+use crate::backup::manifest::{is_candidate, is_time, is_unfinished, remaining_in};
 use crate::backup::retention::{BackupTime, Retention};
 use crate::place::{Context as _, Error, Result};
 use abreast_contents::Contents;
@@ -27,7 +27,7 @@ pub struct Pruning {
     /// Backups that no rule retains, from the newest.
     #[serde(serialize_with = "as_texts")]
     pub removed: Vec<PathBuf>,
-    /// Folders that may be backups of another store, or something else; never removed.
+    /// Folders that may be backups of another store, or something else, and those that cannot be removed.
     pub untouched: Vec<UntouchedFolder>,
     /// Number of contents that were removed, because no backup needs them.
     pub contents_removed: u64,
@@ -46,7 +46,7 @@ pub struct KeptBackup {
     pub reasons: Vec<String>,
 }
 
-/// A folder that may not be a backup of this store, and is never removed.
+/// A folder that is not removed, because it may not be a backup of this store, or cannot be removed.
 #[derive(Debug, Serialize)]
 pub struct UntouchedFolder {
     /// The folder in the folder of backups.
@@ -66,6 +66,13 @@ fn as_text_or_null<S: serde::Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     path.as_deref().map(Path::to_string_lossy).serialize(serializer)
+}
+
+impl UntouchedFolder {
+    /// A folder whose removal failed.
+    pub(crate) fn unremovable(folder: PathBuf, error: &std::io::Error) -> Self {
+        Self { folder, reason: format!("it cannot be removed: {error}") }
+    }
 }
 
 /// A backup of this store.
@@ -174,36 +181,53 @@ fn of_this_store(
 }
 
 /// Removes the backups of a plan, and the contents that no remaining backup needs. With `has_remains`, an earlier run was
-/// interrupted, and may have left contents that no backup needs.
+/// interrupted, and may have left contents that no backup needs. A backup that cannot be removed is reported. No contents are
+/// removed unless the new backup, `made`, is among the remaining ones.
 ///
 /// # Errors
-/// The disk failed, or permission is denied.
+/// The folder cannot be synced, or contents cannot be removed.
 pub(crate) fn prune(
     backups: &Path,
+    made: &Path,
     contents: &Contents,
     pruning: &mut Pruning,
     has_remains: bool,
 ) -> Result<()> {
     let mut renamed = Vec::new();
-    for old in &pruning.removed {
+    for old in std::mem::take(&mut pruning.removed) {
         let name = old.file_name().unwrap_or_default().to_string_lossy();
         let new = backups.join(format!("{MAKING}{name}"));
-        fs::rename(old, &new).with_context(|| format!("cannot remove `{}`", old.display()))?;
-        renamed.push(new);
+        match fs::rename(&old, &new) {
+            Ok(()) => {
+                renamed.push(new);
+                pruning.removed.push(old);
+            }
+            Err(error) => pruning.untouched.push(UntouchedFolder::unremovable(old, &error)),
+        }
     }
     // Before contents are removed: after a power loss, no backup without its contents appears again.
     File::open(backups)
         .and_then(|folder| folder.sync_all())
         .context("cannot make the removal of backups durable")?;
-    for folder in &renamed {
-        fs::remove_dir_all(folder)
-            .with_context(|| format!("cannot remove `{}`", folder.display()))?;
-    }
     if renamed.is_empty() && !has_remains {
         return Ok(());
     }
-    let remaining =
-        backups_in(backups).with_context(|| format!("cannot read `{}`", backups.display()))?;
+    for folder in renamed {
+        if let Err(error) = fs::remove_dir_all(&folder) {
+            pruning.untouched.push(UntouchedFolder::unremovable(folder, &error));
+        }
+    }
+    let remaining = match remaining_in(backups) {
+        Ok(remaining) => remaining,
+        Err(error) => {
+            pruning.contents_left = Some(error.text().replace('\n', " "));
+            return Ok(());
+        }
+    };
+    if !remaining.iter().any(|backup| backup == made) {
+        pruning.contents_left = Some(format!("`{}` is not found", made.display()));
+        return Ok(());
+    }
     for backup in &remaining {
         if let Err(error) = BackupManifest::read(backup) {
             pruning.contents_left = Some(error.text().replace('\n', " "));

@@ -1,6 +1,6 @@
 //! Which backups of a store are retained: the newest ones, and the newest of each of the last days, weeks and months.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// The rules for the backups that are retained. A backup is retained if at least one rule retains it; 0 switches a
 /// rule off. Without rules, all backups are retained. Days, weeks (from Monday, as in ISO 8601) and months are in UTC.
@@ -40,11 +40,10 @@ impl Retention {
             ("monthly", self.monthly, |time| &time.month),
         ];
         for (rule, number, period) in rules {
-            let periods: BTreeSet<&str> = newest_first.iter().map(period).collect();
-            let mut wanted: HashSet<&str> =
-                periods.into_iter().rev().take(number as usize).collect();
+            // In the order of the backups, so that those dated by a clock that was ahead are removed in time.
+            let mut found: HashSet<&str> = HashSet::new();
             for (time, of_one) in newest_first.iter().zip(&mut reasons) {
-                if wanted.remove(period(time)) {
+                if found.len() < number as usize && found.insert(period(time)) {
                     of_one.push(format!("{rule} {}", period(time)));
                 }
             }
@@ -128,7 +127,26 @@ mod tests {
         // The clock was ahead when the second one was made.
         let all = times(&["2026-11-28T19:00:00Z", "2099-01-01T00:00:00Z", "2026-11-28T18:00:00Z"]);
         let reasons = Retention { daily: 1, ..Retention::default() }.reasons(&all);
-        assert_eq!(reasons, [vec!["newest"], vec!["daily 2099-01-01"], vec![]]);
+        assert_eq!(reasons, [vec!["newest", "daily 2026-11-28"], vec![], vec![]]);
+    }
+
+    #[test]
+    fn backups_of_a_clock_that_was_ahead_age_out() {
+        let all = times(&[
+            "2026-11-29T19:00:00Z",
+            "2026-11-28T19:00:00Z",
+            "2099-01-02T00:00:00Z",
+            "2099-01-01T00:00:00Z",
+        ]);
+        let none = Retention::default();
+        for rules in [Retention { daily: 2, ..none }, Retention { monthly: 1, ..none }] {
+            let reasons = rules.reasons(&all);
+            assert!(
+                !reasons[0].is_empty() && reasons[2..].iter().all(Vec::is_empty),
+                "{reasons:?}"
+            );
+        }
+        assert_eq!(Retention { daily: 2, ..none }.reasons(&all)[1], ["daily 2026-11-28"]);
     }
 
     #[test]

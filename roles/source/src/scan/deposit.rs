@@ -139,7 +139,7 @@ impl Deposit {
     }
 
     /// Makes a watch count the writes of this value, some of which may be unfinished: otherwise its
-    /// first scan could record an older state after them.
+    /// first scan could record older content after them.
     pub fn share_writes(&self, options: &mut IngestOptions) {
         options.writes = Arc::clone(&self.options.writes);
     }

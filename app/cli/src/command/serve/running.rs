@@ -194,7 +194,7 @@ impl Running {
         })
     }
 
-    /// Begins a scan of every folder, of RDF files too, and a poll of every endpoint; returns their number.
+    /// Starts a scan of every folder, of RDF files too, and a poll of every endpoint; returns their number.
     pub(crate) fn scan(&self) -> usize {
         self.sets.iter().filter(|set| set.served.published.watch.request_scan()).count()
     }

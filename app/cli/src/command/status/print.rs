@@ -49,12 +49,12 @@ impl Page {
         self.paragraph(" ".repeat(indent), indent + 4, text);
     }
 
-    /// A value after its name; the lines of all values begin at one column.
+    /// A value after its name; the lines of all values start at one column.
     fn field(&mut self, indent: usize, name: &str, value: &str) {
         self.paragraph(format!("{}{name:<14}", " ".repeat(indent)), indent + 14, value);
     }
 
-    /// The words after a beginning, in lines that fit; further lines are indented. A word that is too
+    /// The words after the first text, in lines that fit; further lines are indented. A word that is too
     /// long has a line alone.
     fn paragraph(&mut self, beginning: String, indent: usize, text: &str) {
         let (mut line, mut is_empty) = (beginning, true);
