@@ -573,6 +573,43 @@ fn a_first_scan_goes_on_while_others_are_changed() {
     assert_eq!(head, Some(0), "the first state is no change");
 }
 
+/// Its folder of archives is a file, with the new settings and with the former ones.
+#[test]
+fn a_set_that_cannot_be_opened_again_has_failed() {
+    let archives = "archives = { every = \"1d\" }\n";
+    let world = World::start(&["a", "b"], &[set("a", ""), set("b", archives)].concat());
+    assert!(!world.text("/readyz").contains("has failed"));
+    let place = world.path("data/archives/b");
+    fs::remove_dir_all(&place).unwrap();
+    fs::write(&place, "").unwrap();
+    let more = format!("{archives}title = \"B\"\n");
+    let log = world.change(&[set("a", ""), set("b", &more)].concat());
+    assert!(log.contains("no change is recorded"), "{log}");
+    let ready = world.text("/readyz");
+    assert!(ready.contains("set `b` has failed"), "{ready}");
+    assert_eq!(world.status("/b/r/file.txt"), 200);
+}
+
+/// New settings without versions that cannot be used end no history.
+#[test]
+fn a_failed_reload_ends_no_versions() {
+    let versions = "versions = \"all\"\n";
+    let world = World::start(&["a"], &set("a", versions));
+    for text in ["1", "2"] {
+        fs::write(world.path("a").join("new.txt"), text).unwrap();
+        let head = text.parse::<u64>().unwrap();
+        eventually("the change is recorded", || world.set("a")["head"] == head);
+    }
+    let links = || world.text("/a/changelist.xml").matches("memento").count();
+    let before = links();
+    assert!(before > 0);
+    fs::create_dir_all(world.path("data/archives")).unwrap();
+    fs::write(world.path("data/archives/a"), "").unwrap();
+    let log = world.change(&set("a", "archives = { every = \"1d\" }\n"));
+    assert!(log.contains("keeps its former settings"), "{log}");
+    assert_eq!(links(), before);
+}
+
 /// An alert on the last value of a set that is gone would never end.
 #[test]
 fn a_removed_set_has_no_figures() {
