@@ -34,6 +34,7 @@ pub use send::sender::{
     Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions,
 };
 pub use serve::accept::{accept_until, serve_until};
+pub use serve::certificate::{ServerCertificate, ServerStream};
 pub use serve::connection_slots::{
     CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, Writes, client_group,
 };

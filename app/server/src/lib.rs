@@ -12,10 +12,11 @@ mod site;
 
 pub use connection::client::TrustedProxies;
 pub use limits::memory::Memory;
+pub use observe::access::{AccessFormat, AccessLog, AccessLogOptions};
 pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};
 pub use routes::health::forget_set;
 pub use run::admin::{AdminServer, Observed};
 #[doc(hidden)]
 pub use run::fuzz_property;
-pub use run::server::{Server, ServerError, ServerOptions};
+pub use run::server::{Server, ServerError, ServerOptions, reread};
 pub use site::served::{CurrentSite, ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

@@ -209,24 +209,9 @@ pub(crate) struct ServeArgs {
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
-    pub(crate) listen: Option<String>,
-    /// Build all published URLs from this public URL [default: http:// and the listen address]
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::values::address::base_url)]
-    pub(crate) base_url: Option<String>,
     /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
-    /// networks, separated by commas
-    #[arg(
-        long = "trusted-proxy",
-        value_name = "ADDRESS",
-        env = "ABREAST_TRUSTED_PROXIES",
-        value_delimiter = ','
-    )]
-    pub(crate) trusted_proxies: Vec<String>,
     /// Begin a new history, even where another store seems to have it
     #[arg(long)]
     pub(crate) new_store: bool,
@@ -260,6 +245,8 @@ pub(crate) struct ServeArgs {
     /// Changes in one Change List, 1 to 50000 [default: 5000]
     #[arg(long, value_name = "N")]
     pub(crate) changes_per_list: Option<u32>,
+    #[command(flatten)]
+    pub(crate) listen: crate::config::listen::ListenArgs,
     #[command(flatten)]
     pub(crate) rules: crate::config::rule_args::RuleArgs,
     #[command(flatten)]

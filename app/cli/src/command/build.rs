@@ -123,7 +123,7 @@ pub(crate) struct BuildArgs {
 /// Runs `build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let config = config(args)?;
-    let base_url = config.base_url.clone().unwrap_or_default();
+    let base_url = config.listen.base_url.clone().unwrap_or_default();
     let sets = config.sets.len();
     crate::program::open_files::raise_limit();
     let cancel = crate::program::signals::cancel_on_signal();
@@ -217,9 +217,13 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     }
     file.listen = None;
     let data = args.data.clone().unwrap_or_else(|| args.out.join(".abreast"));
-    file.given(None, args.base_url.as_ref(), Some(&data), &[]);
+    file.store_in(Some(&data));
+    if args.base_url.is_some() {
+        file.base_url.clone_from(&args.base_url);
+        file.origins.forget("base_url");
+    }
     let config = ServeConfig::check(file)?;
-    if config.base_url.is_none() {
+    if config.listen.base_url.is_none() {
         bail!(UsageError(
             "the public URL of the site is missing (help: give --base-url URL, or `base_url` in the configuration)"
                 .into()
@@ -276,7 +280,7 @@ fn build(
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
     crate::store::served::record(stores.data(), &*log, &config.sets)?;
-    let urls = SourceUrls::new(config.base_url.as_deref().unwrap_or_default());
+    let urls = SourceUrls::new(config.listen.base_url.as_deref().unwrap_or_default());
     let private = Private::new([urls.base().to_owned()]);
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();

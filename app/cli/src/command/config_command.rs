@@ -172,11 +172,12 @@ fn show_server(args: &ShowArgs, table: &Table) {
     let (listen, base_url) = (word("listen"), word("base_url"));
     let address =
         crate::config::check_address(listen.as_deref(), base_url.as_deref(), &mut Vec::new());
+    let scheme = if table.contains_key("tls") { "https" } else { "http" };
     let jid = text_of(inner("xmpp"), "jid");
     let domain = jid.as_deref().and_then(|jid| jid.rsplit('@').next());
     let default = |table: &str, key: &Key| match (table, key.name) {
         ("", "base_url") => (!address.ip().is_unspecified() && address.port() != 0)
-            .then(|| format!("http://{address}/").into()),
+            .then(|| format!("{scheme}://{address}/").into()),
         ("", "data") => match sets.as_slice() {
             [Value::Table(only)] => text_of(only, "folder")
                 .map(|folder| Path::new(&folder).join(".abreast").display().to_string().into()),

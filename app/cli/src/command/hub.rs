@@ -6,20 +6,20 @@ mod admin;
 use crate::config::admin::{AdminArgs, AdminConfig};
 use crate::config::api::ApiConfig;
 use crate::config::faults::Fault;
+use crate::config::listen::{ListenArgs, open_access_log, reopen};
 use crate::config::push::{self, PushConfig};
-use crate::config::{self, File};
-use crate::program::service::Service;
-use crate::program::signals::Signals;
+use crate::config::{File, ListenConfig};
+use crate::program::service::{self, Service};
+use crate::program::signals::{Request, Signals};
 use crate::store::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site, TrustedProxies};
+use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use admin::HubCommand;
 use anyhow::{Context as _, Result};
 use clap::Args;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,21 +52,6 @@ pub(crate) struct HubArgs {
     /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
-    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
-    listen: Option<String>,
-    /// Public base URL; the hub's URL is `hub` below it [default: http:// and the listen address]
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::values::address::base_url)]
-    base_url: Option<String>,
-    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
-    /// networks, separated by commas
-    #[arg(
-        long = "trusted-proxy",
-        value_name = "ADDRESS",
-        env = "ABREAST_TRUSTED_PROXIES",
-        value_delimiter = ','
-    )]
-    trusted_proxies: Vec<String>,
     /// Accept topics whose URLs begin with this; repeatable
     #[arg(long = "allow-topic", value_name = "PREFIX")]
     allow_topics: Vec<String>,
@@ -76,6 +61,8 @@ pub(crate) struct HubArgs {
     /// Also trust the certificates in this PEM file, of callbacks and topics
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    listen: ListenArgs,
     #[command(flatten)]
     admin: AdminArgs,
 }
@@ -89,11 +76,8 @@ impl HubArgs {
 
 /// The checked configuration of a hub.
 struct HubConfig {
-    listen: SocketAddr,
-    base_url: Option<String>,
+    listen: ListenConfig,
     data: PathBuf,
-    trusted_proxies: TrustedProxies,
-    strip_prefix: bool,
     api: ApiConfig,
     push: PushConfig,
     admin: Option<AdminConfig>,
@@ -115,12 +99,8 @@ impl HubConfig {
         hub.allow_topics.extend(args.allow_topics.iter().cloned());
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
-        file.given(
-            args.listen.as_ref(),
-            args.base_url.as_ref(),
-            args.data.as_ref(),
-            &args.trusted_proxies,
-        );
+        file.store_in(args.data.as_ref());
+        args.listen.over(&mut file);
         args.admin.over(&mut file);
         Self::check(file).map_err(crate::config::faults::refused)
     }
@@ -133,6 +113,7 @@ impl HubConfig {
                     .to_owned(),
             );
         }
+        let listen = ListenConfig::check(&file, &mut problems);
         let hub = file.hub.unwrap_or_default();
         if hub.enabled == Some(false) {
             problems.push(
@@ -145,9 +126,6 @@ impl HubConfig {
                 "`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned(),
             );
         }
-        let listen =
-            config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
-        let trusted_proxies = config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
         let data = file.data.unwrap_or_else(|| {
             problems
                 .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
@@ -155,13 +133,13 @@ impl HubConfig {
         });
         let api = crate::config::api::check(
             file.api,
-            listen,
+            listen.address,
             file.base_url.as_deref(),
             &data,
             &mut problems,
         );
-        let push =
-            push::check(Some(hub), None, None, listen, file.base_url.as_deref(), &mut problems);
+        let (address, base_url) = (listen.address, file.base_url.as_deref());
+        let push = push::check(Some(hub), None, None, address, base_url, &mut problems);
         let admin = crate::config::admin::check(
             file.admin_listen.as_deref(),
             file.admin_token.as_deref(),
@@ -172,16 +150,7 @@ impl HubConfig {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Self {
-            listen,
-            base_url: file.base_url,
-            data,
-            trusted_proxies,
-            strip_prefix: file.strip_prefix.unwrap_or(false),
-            api,
-            admin,
-            push: PushConfig { notify: None, ..push },
-        })
+        Ok(Self { listen, data, api, admin, push: PushConfig { notify: None, ..push } })
     }
 }
 
@@ -195,28 +164,23 @@ pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
 
 fn serve(config: HubConfig) -> Result<()> {
     crate::program::open_files::raise_limit();
-    let signals = Signals::listen()?;
+    let mut requests = Signals::listen()?.requests()?;
     let metrics = Metrics::install().context("cannot count what the server does")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let options = ServerOptions {
-        trusted_proxies: config.trusted_proxies,
-        connections: crate::program::open_files::connections(
-            0,
-            ServerOptions::default().connections,
-        )?,
-        strip_prefix: config.strip_prefix,
-        ..ServerOptions::default()
-    };
-    let server = crate::program::service::listen(&runtime, config.listen, options)?;
+    let most = ServerOptions::default().connections;
+    let options = config.listen.options(crate::program::open_files::connections(0, most)?)?;
+    let certificate = options.certificate.clone();
+    let access_log = open_access_log(config.listen.access_log.as_ref())?;
+    let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
     let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
     let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();
-    let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
+    let urls = SourceUrls::new(&config.listen.base_url(address));
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
         local: config.api.local,
@@ -244,25 +208,43 @@ fn serve(config: HubConfig) -> Result<()> {
         memory: abreast_server::Memory::default(),
         store: Some(config.data.clone()),
     }));
+    site.log_access(access_log);
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
     let handle = runtime.handle();
     let admin = crate::admin::served::start(handle, &site, &config.data, config.admin.as_ref())?;
     let thread = std::thread::Builder::new()
         .name("server".into())
-        .spawn(move || runtime.block_on(server.run(site, stopped)))
+        .spawn({
+            let site = Arc::clone(&site);
+            move || runtime.block_on(server.run(site, stopped))
+        })
         .context("cannot start the server's thread")?;
     stores.keep();
     crate::program::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::program::logging::ready(&format!("  store          {shown}{new}"));
-    crate::program::logging::ready(&format!("  listening on   http://{address}/"));
+    crate::program::logging::ready(&format!("  listening on   {}", config.listen.own_url(address)));
     let service = Service::ready(status)?;
-    let signal = signals.wait_to_stop();
+    let signal = loop {
+        match requests.next() {
+            Request::Stop(signal) => break signal,
+            Request::Reload => {
+                service::begin_reload();
+                reopen(&site, config.listen.access_log.as_ref(), certificate.as_deref());
+                tracing::info!(
+                    "log files are open again; other settings take effect after a restart"
+                );
+                service.end_reload();
+            }
+            Request::Scan => tracing::info!("nothing to scan: a hub has no sets"),
+        }
+    };
     tracing::info!(signal, "stopping: finishing requests in flight");
     service.stopping();
     drop(admin);
     let _ = stop.send(true);
     let _ = thread.join();
+    site.log_access(None);
     delivery.stop();
     Ok(())
 }

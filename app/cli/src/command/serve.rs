@@ -54,12 +54,8 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
     let data_in_file = file.data.clone();
-    file.given(
-        args.listen.as_ref(),
-        args.base_url.as_ref(),
-        args.data.as_ref(),
-        &args.trusted_proxies,
-    );
+    file.store_in(args.data.as_ref());
+    args.listen.over(&mut file);
     args.admin.over(&mut file);
     Ok((file, data_in_file))
 }
@@ -115,7 +111,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     ));
     let new = if running.is_new { " (new: the history of its sets begins now)" } else { "" };
     crate::program::logging::ready(&format!("  store          {data}{new}"));
-    crate::program::logging::ready(&format!("  listening on   http://{}/", running.address));
+    crate::program::logging::ready(&format!("  listening on   {}", running.own_url));
     if writes {
         crate::program::logging::ready(&format!(
             "  changes go to  {}api/v1/ (docs/api.md)",
@@ -141,10 +137,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     Ok(())
 }
 
-/// Reads the configuration again. A fault is logged, and changes nothing.
+/// Opens the access log and reads the configuration again. A fault of the configuration is logged, and
+/// changes nothing.
 fn reload(running: &mut Running, args: &ServeArgs, start: &File) {
+    running.reopen();
     let Some(path) = &args.config else {
-        tracing::info!("nothing to reload: no configuration file");
+        tracing::info!("log files are open again; there is no configuration file to read");
         return;
     };
     tracing::info!("reading `{}` again", path.display());

@@ -46,30 +46,11 @@ impl File {
         }
     }
 
-    /// Flags and environment variables take precedence over the file.
-    pub(crate) fn given(
-        &mut self,
-        listen: Option<&String>,
-        base_url: Option<&String>,
-        data: Option<&PathBuf>,
-        trusted_proxies: &[String],
-    ) {
-        if listen.is_some() {
-            self.listen = listen.cloned();
-            self.origins.forget("listen");
-        }
-        if base_url.is_some() {
-            self.base_url = base_url.cloned();
-            self.origins.forget("base_url");
-        }
+    /// The folder of the store in a flag or the environment takes precedence over the file.
+    pub(crate) fn store_in(&mut self, data: Option<&PathBuf>) {
         if data.is_some() {
             self.data = data.cloned();
             self.origins.forget("data");
-        }
-        // An empty variable is none.
-        if trusted_proxies.iter().any(|text| !text.trim().is_empty()) {
-            self.trusted_proxies = Some(trusted_proxies.to_vec());
-            self.origins.forget("trusted_proxies");
         }
     }
 }
@@ -99,6 +80,8 @@ impl SetFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::listen::{ListenArgs, ListenConfig};
+    use clap::{Args as _, FromArgMatches as _};
 
     #[test]
     fn unknown_keys_are_refused_with_line_and_nearest_name() {
@@ -115,11 +98,17 @@ mod tests {
     #[test]
     fn an_empty_list_of_proxies_replaces_none() {
         let mut file = File::parse("trusted_proxies = [\"127.0.0.1\"]\n").unwrap();
-        file.given(None, None, None, &[String::new()]);
+        let of = |proxies: &[&str]| {
+            let given = proxies.iter().map(|proxy| format!("--trusted-proxy={proxy}"));
+            let line = std::iter::once("serve".to_owned()).chain(given);
+            let command = ListenArgs::augment_args(clap::Command::new("serve"));
+            ListenArgs::from_arg_matches(&command.get_matches_from(line)).unwrap()
+        };
+        of(&[""]).over(&mut file);
         assert_eq!(file.trusted_proxies.as_deref(), Some(&["127.0.0.1".to_owned()][..]));
-        file.given(None, None, None, &["::1".to_owned(), " 10.0.0.0/8".to_owned(), String::new()]);
+        of(&["::1", " 10.0.0.0/8", ""]).over(&mut file);
         let mut problems = Vec::new();
-        let found = crate::config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        let found = ListenConfig::check(&file, &mut problems).trusted_proxies;
         assert_eq!(Ok(found), abreast_server::TrustedProxies::parse(["::1", "10.0.0.0/8"]));
         assert!(problems.is_empty(), "{problems:?}");
     }

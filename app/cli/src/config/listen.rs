@@ -1,8 +1,202 @@
-//! The address to listen on, and the public URL.
+//! Where and how a server listens: address, public URL, proxies, TLS and access log.
 
-use abreast_server::TrustedProxies;
+use crate::config::File;
+use abreast_net::ServerCertificate;
+use abreast_server::{
+    AccessFormat, AccessLog, AccessLogOptions, CurrentSite, ServerOptions, TrustedProxies,
+};
 use abreast_webtypes::without_login;
+use anyhow::{Context as _, Result};
+use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The flags of a server, which take precedence over the keys of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct ListenArgs {
+    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
+    listen: Option<String>,
+    /// Build all published URLs from this public URL; a hub is at `hub` below it [default: the listen
+    /// address]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::values::address::base_url)]
+    base_url: Option<String>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    trusted_proxies: Vec<String>,
+    /// Speak HTTPS with the certificate in this PEM file; it is read again when it changes
+    #[arg(long, value_name = "FILE", env = "ABREAST_TLS_CERT")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", env = "ABREAST_TLS_KEY")]
+    tls_key: Option<PathBuf>,
+    /// Append a line for each request to this file; - is standard output
+    #[arg(long, value_name = "FILE", env = "ABREAST_ACCESS_LOG")]
+    access_log: Option<PathBuf>,
+    /// Form of these lines: combined (as Apache and nginx) or json [default: combined]
+    #[arg(long, value_name = "FORMAT", env = "ABREAST_ACCESS_LOG_FORMAT")]
+    access_log_format: Option<String>,
+}
+
+impl ListenArgs {
+    /// Replaces keys of the file by flags and environment variables.
+    pub(crate) fn over(&self, file: &mut File) {
+        fn replace<T: Clone>(
+            given: Option<&T>,
+            key: &'static str,
+            value: &mut Option<T>,
+            origins: &mut crate::config::faults::Origins,
+        ) {
+            if let Some(given) = given {
+                *value = Some(given.clone());
+                origins.forget(key);
+            }
+        }
+        let origins = &mut file.origins;
+        replace(self.listen.as_ref(), "listen", &mut file.listen, origins);
+        replace(self.base_url.as_ref(), "base_url", &mut file.base_url, origins);
+        // An empty variable is none.
+        let has_proxies = self.trusted_proxies.iter().any(|text| !text.trim().is_empty());
+        let proxies = has_proxies.then_some(&self.trusted_proxies);
+        replace(proxies, "trusted_proxies", &mut file.trusted_proxies, origins);
+        replace(self.access_log.as_ref(), "access_log", &mut file.access_log, origins);
+        let format = self.access_log_format.as_ref();
+        replace(format, "access_log_format", &mut file.access_log_format, origins);
+        if self.tls_cert.is_some() || self.tls_key.is_some() {
+            let tls = file.tls.get_or_insert_default();
+            replace(self.tls_cert.as_ref(), "tls.cert", &mut tls.cert, origins);
+            replace(self.tls_key.as_ref(), "tls.key", &mut tls.key, origins);
+        }
+    }
+}
+
+/// Where and how a server listens, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenConfig {
+    pub(crate) address: SocketAddr,
+    /// `None`: made from the address listened on.
+    pub(crate) base_url: Option<String>,
+    pub(crate) trusted_proxies: TrustedProxies,
+    strip_prefix: bool,
+    /// The files with certificate and key.
+    tls: Option<[PathBuf; 2]>,
+    pub(crate) access_log: Option<AccessLogOptions>,
+}
+
+impl ListenConfig {
+    /// Checks the keys of a file.
+    pub(crate) fn check(file: &File, problems: &mut Vec<String>) -> Self {
+        let base_url = file.base_url.as_deref();
+        Self {
+            address: check_address(file.listen.as_deref(), base_url, problems),
+            base_url: file.base_url.clone(),
+            trusted_proxies: check_proxies(file.trusted_proxies.as_deref(), problems),
+            strip_prefix: file.strip_prefix.unwrap_or(false),
+            tls: check_tls(file, problems),
+            access_log: check_access_log(file, problems),
+        }
+    }
+
+    /// Options of a server with this number of connections.
+    ///
+    /// # Errors
+    /// The certificate cannot be used.
+    pub(crate) fn options(&self, connections: usize) -> Result<ServerOptions> {
+        let certificate = match &self.tls {
+            None => None,
+            Some([certificate, key]) => Some(Arc::new(
+                ServerCertificate::read(certificate, key).context("cannot speak TLS")?,
+            )),
+        };
+        Ok(ServerOptions {
+            trusted_proxies: self.trusted_proxies.clone(),
+            certificate,
+            strip_prefix: self.strip_prefix,
+            connections,
+            ..ServerOptions::default()
+        })
+    }
+
+    /// The public base URL of a server at this address.
+    pub(crate) fn base_url(&self, address: SocketAddr) -> String {
+        self.base_url.clone().unwrap_or_else(|| self.own_url(address))
+    }
+
+    /// The URL of the address itself.
+    pub(crate) fn own_url(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}/")
+    }
+}
+
+/// Opens the access log.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn open_access_log(options: Option<&AccessLogOptions>) -> Result<Option<AccessLog>> {
+    let Some(options) = options else { return Ok(None) };
+    AccessLog::open(options).map(Some).with_context(|| {
+        format!(
+            "cannot open the access log `{}` (help: the folder must exist, and this user must be allowed to write it)",
+            options.file.display()
+        )
+    })
+}
+
+/// Opens the access log of a server again, and reads a changed certificate. Faults are logged; the server
+/// goes on with the former file and certificate.
+pub(crate) fn reopen(
+    site: &CurrentSite,
+    access_log: Option<&AccessLogOptions>,
+    certificate: Option<&ServerCertificate>,
+) {
+    match open_access_log(access_log) {
+        Ok(log) => site.log_access(log),
+        Err(error) => tracing::error!("{error:#}"),
+    }
+    if let Some(certificate) = certificate {
+        abreast_server::reread(certificate);
+    }
+}
+
+fn check_tls(file: &File, problems: &mut Vec<String>) -> Option<[PathBuf; 2]> {
+    let tls = file.tls.as_ref()?;
+    match (tls.cert.clone(), tls.key.clone()) {
+        (Some(cert), Some(key)) => Some([cert, key]),
+        // One file may have both.
+        (Some(cert), None) => Some([cert.clone(), cert]),
+        (None, key) => {
+            let given = key.map_or("nothing", |_| "a key only");
+            problems.push(format!(
+                "`tls.cert`: TLS needs a certificate, and has {given} (help: `cert` is a PEM file with the certificate, `key` one with its private key)"
+            ));
+            None
+        }
+    }
+}
+
+fn check_access_log(file: &File, problems: &mut Vec<String>) -> Option<AccessLogOptions> {
+    let format = match file.access_log_format.as_deref() {
+        None | Some("combined") => AccessFormat::Combined,
+        Some("json") => AccessFormat::Json,
+        Some(other) => {
+            problems.push(format!(
+                "`access_log_format`: `{other}` is unknown (help: combined or json)"
+            ));
+            AccessFormat::default()
+        }
+    };
+    let file = file.access_log.clone().filter(|file| !file.as_os_str().is_empty())?;
+    Some(AccessLogOptions { file, format })
+}
 
 /// The listen address. If it does not imply the public URL, that must be given.
 pub(crate) fn check_address(
@@ -36,10 +230,7 @@ pub(crate) fn check_address(
 }
 
 /// The proxies whose reports of client addresses are believed.
-pub(crate) fn check_proxies(
-    given: Option<&[String]>,
-    problems: &mut Vec<String>,
-) -> TrustedProxies {
+fn check_proxies(given: Option<&[String]>, problems: &mut Vec<String>) -> TrustedProxies {
     let texts = given.unwrap_or_default().iter().map(String::as_str);
     TrustedProxies::parse(texts).unwrap_or_else(|text| {
         problems.push(format!(

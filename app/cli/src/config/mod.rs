@@ -10,7 +10,7 @@ pub(crate) mod faults;
 mod file;
 pub(crate) mod filter_rules;
 pub(crate) mod follow_args;
-mod listen;
+pub(crate) mod listen;
 pub(crate) mod push;
 mod read;
 mod resourcesync_0_1;
@@ -26,7 +26,7 @@ pub(crate) mod versions;
 pub(crate) mod xmpp;
 
 pub(crate) use file::is_of_environment;
-pub(crate) use listen::{address_of, check_address, check_proxies};
+pub(crate) use listen::{ListenConfig, address_of, check_address};
 pub(crate) use read::read;
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
@@ -35,27 +35,21 @@ pub(crate) use slug::slug_of;
 
 use crate::config::faults::Fault;
 pub(crate) use crate::config::settings::{File, SetFile};
-use abreast_server::TrustedProxies;
 use anyhow::Result;
 use set::check_set;
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use store_folder::misplaced_store;
 
 /// The configuration of a Source, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct ServeConfig {
-    pub(crate) listen: SocketAddr,
-    /// `None`: made from the address listened on.
-    pub(crate) base_url: Option<String>,
+    pub(crate) listen: ListenConfig,
     pub(crate) data: PathBuf,
     /// The folder of the store in the file, if another one is used.
     pub(crate) data_in_file: Option<PathBuf>,
     /// The store may be new, even if another one has the history.
     pub(crate) new_store: bool,
-    pub(crate) trusted_proxies: TrustedProxies,
-    pub(crate) strip_prefix: bool,
     /// The address for operators.
     pub(crate) admin: Option<admin::AdminConfig>,
     pub(crate) api: crate::config::api::ApiConfig,
@@ -111,8 +105,7 @@ impl ServeConfig {
         let origins = std::mem::take(&mut file.origins);
         let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
-        let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
-        let trusted_proxies = check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        let listen = ListenConfig::check(&file, &mut problems);
         let admin =
             admin::check(file.admin_listen.as_deref(), file.admin_token.as_deref(), &mut problems);
         if file.set.is_empty() {
@@ -138,7 +131,7 @@ impl ServeConfig {
         });
         let api = crate::config::api::check(
             file.api,
-            listen,
+            listen.address,
             file.base_url.as_deref(),
             &data,
             &mut problems,
@@ -147,7 +140,7 @@ impl ServeConfig {
             file.hub,
             file.notify,
             file.xmpp,
-            listen,
+            listen.address,
             file.base_url.as_deref(),
             &mut problems,
         );
@@ -205,16 +198,12 @@ impl ServeConfig {
             }
             sets.push(set);
         }
-        let base_url = file.base_url;
         let (data_in_file, new_store, confirm_deletions) = (None, false, false);
         let config = Self {
             listen,
-            base_url,
             data,
             data_in_file,
             new_store,
-            trusted_proxies,
-            strip_prefix: file.strip_prefix.unwrap_or(false),
             admin,
             api,
             push,

@@ -136,7 +136,7 @@ impl Local {
             ));
         };
         let rule = PageRule { changes: found.changes_per_list, ..PageRule::default() };
-        let resources = config.base_url.as_ref().map_or(String::new(), |base| {
+        let resources = config.listen.base_url.as_ref().map_or(String::new(), |base| {
             abreast_source::publish::SourceUrls::new(base).set(set).resources()
         });
         Self::open(&config.data, set, Some(rule), found.origin.folder().is_none(), resources, task)

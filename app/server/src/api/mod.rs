@@ -41,7 +41,7 @@ use abreast_hub::Client;
 use answers::typed;
 use context::Context;
 use http::header::{CONNECTION, CONTENT_SECURITY_POLICY};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Uri};
 use hyper::body::{Body as _, Incoming};
 use operations::{Call, find};
 use problem::{Problem, ProblemKind};
@@ -61,6 +61,11 @@ pub(crate) fn is_public(site: &Site, path: &str) -> bool {
 /// Whether a path belongs to the API.
 pub(crate) fn is_path(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
+}
+
+/// Whether a request waits for changes.
+pub(crate) fn waits(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|field| field.starts_with("wait=")))
 }
 
 /// Answers a request to the API.

@@ -49,6 +49,11 @@ impl TrustedProxies {
         texts.map(one).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether the other end of a connection is a trusted proxy.
+    pub(crate) fn trusts_peer(&self, peer: Peer) -> bool {
+        self.trusts(peer.address)
+    }
+
     fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }

@@ -1,18 +1,17 @@
 //! Limits for a client's connection: it must read responses in time and end its lines with CRLF.
 
 use crate::connection::lines::Lines;
-use abreast_net::Writes;
+use abreast_net::{ServerStream, Writes};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// A client's connection, which fails if nothing can be written for `stall`.
 pub(crate) struct ClientStream {
-    stream: TcpStream,
+    stream: ServerStream,
     stall: Duration,
     /// The timer, which runs only while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -21,7 +20,7 @@ pub(crate) struct ClientStream {
 }
 
 impl ClientStream {
-    pub(crate) fn new(stream: TcpStream, stall: Duration, writes: Writes) -> Self {
+    pub(crate) fn new(stream: ServerStream, stall: Duration, writes: Writes) -> Self {
         Self { stream, stall, stalled: None, lines: Lines::default(), writes }
     }
 
@@ -39,7 +38,7 @@ impl ClientStream {
         let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
         ready!(timer.as_mut().poll(cx));
         // The kernel then also drops its buffered data for this client.
-        let _ = self.stream.set_zero_linger();
+        let _ = self.stream.tcp().set_zero_linger();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "the client does not read its answer",

@@ -1,5 +1,6 @@
 //! Response bodies: bytes in memory, or a file in chunks.
 
+use crate::observe::access::Entry;
 use abreast_folder::Stat;
 use abreast_net::InFlight;
 use bytes::Bytes;
@@ -34,8 +35,26 @@ impl ResponseBody {
 
 /// A body that counts its request as in flight until the last byte was sent.
 pub(crate) struct Guarded {
-    pub(crate) body: ResponseBody,
-    pub(crate) _in_flight: InFlight,
+    body: ResponseBody,
+    /// The request in the access log, whose line is written when this is dropped.
+    entry: Option<Box<Entry>>,
+    _in_flight: InFlight,
+}
+
+impl Guarded {
+    pub(crate) fn new(body: ResponseBody, entry: Option<Box<Entry>>, in_flight: InFlight) -> Self {
+        let mut guarded = Self { body, entry, _in_flight: in_flight };
+        guarded.note_end();
+        guarded
+    }
+
+    fn note_end(&mut self) {
+        if let Some(entry) = &mut self.entry
+            && self.body.is_end_stream()
+        {
+            entry.complete();
+        }
+    }
 }
 
 impl Body for Guarded {
@@ -46,7 +65,17 @@ impl Body for Guarded {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(entry) = &mut this.entry {
+            match &frame {
+                Some(Ok(frame)) => entry.sent(frame.data_ref().map_or(0, Bytes::len)),
+                Some(Err(_)) => {}
+                None => entry.complete(),
+            }
+            this.note_end();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

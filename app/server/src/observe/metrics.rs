@@ -2,6 +2,9 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use std::io;
+use std::time::Duration;
+use thiserror::Error;
 
 /// What a metric is for Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +13,7 @@ pub enum MetricKind {
     Counter,
     /// A value that rises and falls.
     Gauge,
-    /// A distribution in buckets, from a millisecond to an hour.
+    /// A distribution in buckets, from 0.1 ms to an hour.
     Histogram,
 }
 
@@ -47,6 +50,16 @@ pub const METRICS: &[Metric] = &[
         "abreast_http_responses_total",
         &["class"],
         "Answers by class of their status, such as 2xx.",
+    ),
+    spread(
+        "abreast_http_request_seconds",
+        &["kind"],
+        "Time from the header of a request to the header of its answer, by kind: document, resource, api, hub or other. Requests that wait for changes are left out.",
+    ),
+    total(
+        "abreast_access_log_lost_total",
+        &[],
+        "Requests whose lines were not written to the access log at once, because the disk was slow or full.",
     ),
     total(
         "abreast_connections_refused_total",
@@ -216,10 +229,24 @@ pub const METRICS: &[Metric] = &[
 ];
 
 /// Upper ends of the buckets of histograms, in seconds.
-const BUCKETS: [f64; 16] = [
-    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0,
-    3_600.0,
+const BUCKETS: [f64; 18] = [
+    0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0, 600.0, 3_600.0,
 ];
+
+/// How often recorded values are counted.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// The recorder cannot be used.
+#[derive(Debug, Error)]
+pub enum MetricsError {
+    /// Another recorder is installed, for example by an earlier call.
+    #[error("metrics cannot be recorded")]
+    Recorder(#[from] BuildError),
+    /// The system cannot start a thread.
+    #[error("cannot start the thread that counts metrics")]
+    Thread(#[from] io::Error),
+}
 
 /// The recorder of the process, and the figures of the process itself: processor time, memory,
 /// descriptors and threads.
@@ -232,8 +259,9 @@ impl Metrics {
     /// Records from now on, for the whole process.
     ///
     /// # Errors
-    /// Another recorder is installed, for example by an earlier call.
-    pub fn install() -> Result<Self, BuildError> {
+    /// Another recorder is installed, for example by an earlier call, or the system cannot start a
+    /// thread.
+    pub fn install() -> Result<Self, MetricsError> {
         let mut builder = PrometheusBuilder::new();
         for metric in METRICS.iter().filter(|metric| metric.kind == MetricKind::Histogram) {
             let name = Matcher::Full(metric.name.to_owned());
@@ -247,6 +275,14 @@ impl Metrics {
                 MetricKind::Histogram => describe_histogram!(metric.name, metric.help),
             }
         }
+        // The recorder stores every value of a histogram until it is counted, also if nobody asks.
+        let counted = recorder.clone();
+        std::thread::Builder::new().name("metrics".into()).spawn(move || {
+            loop {
+                std::thread::sleep(UPKEEP);
+                counted.run_upkeep();
+            }
+        })?;
         let process = metrics_process::Collector::default();
         process.describe();
         gauge!("abreast_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -1,3 +1,4 @@
 //! Figures of a running program, for monitoring.
 
+pub(crate) mod access;
 pub(crate) mod metrics;

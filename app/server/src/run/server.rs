@@ -11,6 +11,7 @@ use crate::connection::stream::ClientStream;
 use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::present;
 use crate::message::respond::{Answer, problem, text, try_later};
+use crate::observe::access::{Entry, REQUEST_ID};
 use crate::routes::{
     callback, document, entity, file, health, hub, memento, timegate, timemap, topic,
 };
@@ -19,7 +20,10 @@ use crate::site::heads::Heads;
 use crate::site::resource;
 use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
-use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
+use abreast_net::{
+    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, accept_until,
+    serve_until,
+};
 use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -27,17 +31,17 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
     TRANSFER_ENCODING, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use metrics::{Counter, counter};
+use metrics::{Counter, Histogram, counter, histogram};
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -47,6 +51,9 @@ use tokio::sync::watch;
 const MAX_HEAD: usize = 64 * 1024;
 /// Most bytes of a request target: twice the longest published URI.
 const MAX_TARGET: usize = 16 * 1024;
+
+/// How often the files of the certificate are looked at.
+const RENEWAL: Duration = Duration::from_secs(30);
 
 /// Limits of a server, and its trusted proxies.
 #[derive(Clone, Debug)]
@@ -63,6 +70,8 @@ pub struct ServerOptions {
     pub stop_timeout: Duration,
     /// Proxies whose reports of client addresses are trusted. Default: none.
     pub trusted_proxies: TrustedProxies,
+    /// The certificate, if the server speaks TLS. Its files are read again when they change.
+    pub certificate: Option<Arc<ServerCertificate>>,
     /// Whether the paths of requests include the path of the public URL, which the server then
     /// removes. Default: no, because proxies usually remove it.
     pub strip_prefix: bool,
@@ -76,6 +85,7 @@ impl Default for ServerOptions {
             stall_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(8),
             trusted_proxies: TrustedProxies::default(),
+            certificate: None,
             strip_prefix: false,
         }
     }
@@ -144,6 +154,9 @@ impl Server {
         }
         drop(site);
         let connection_slots = ConnectionSlots::new(self.options.connections);
+        if let Some(certificate) = &self.options.certificate {
+            tokio::spawn(renew(Arc::clone(certificate), stop.clone()));
+        }
         let shared = Arc::new(Shared {
             sites,
             options: self.options,
@@ -167,6 +180,24 @@ impl Server {
     }
 }
 
+/// Reads a certificate again when its files change, until the server stops.
+async fn renew(certificate: Arc<ServerCertificate>, stop: watch::Receiver<bool>) {
+    let mut stopped = std::pin::pin!(stopped(stop));
+    while tokio::time::timeout(RENEWAL, stopped.as_mut()).await.is_err() {
+        let certificate = Arc::clone(&certificate);
+        let _ = tokio::task::spawn_blocking(move || reread(&certificate)).await;
+    }
+}
+
+/// Reads a certificate again if its files changed, and logs the result.
+pub fn reread(certificate: &ServerCertificate) {
+    match certificate.reread() {
+        Ok(true) => tracing::info!("the new certificate is used for new connections"),
+        Ok(false) => {}
+        Err(error) => tracing::error!("the former certificate is used: {error}"),
+    }
+}
+
 /// Waits until the server must stop, or the sender is dropped.
 async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
@@ -185,20 +216,40 @@ struct Shared {
     heads: Heads,
 }
 
-/// Counters of answers by class of status, looked up once.
-struct Counters([Counter; 4]);
+/// The part of the server that a request asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Document,
+    Resource,
+    Api,
+    Hub,
+    Other,
+    /// The request waits for changes, so its duration says nothing.
+    Waiting,
+}
+
+/// Counters of answers by class of status, and their times by part, looked up once.
+struct Counters {
+    classes: [Counter; 4],
+    times: [Histogram; 5],
+}
 
 impl Counters {
     fn new() -> Self {
-        Self(
-            ["2xx", "3xx", "4xx", "5xx"]
+        Self {
+            classes: ["2xx", "3xx", "4xx", "5xx"]
                 .map(|class| counter!("abreast_http_responses_total", "class" => class)),
-        )
+            times: ["document", "resource", "api", "hub", "other"]
+                .map(|kind| histogram!("abreast_http_request_seconds", "kind" => kind)),
+        }
     }
 
-    fn count(&self, status: StatusCode) {
+    fn count(&self, status: StatusCode, part: Part, time: Duration) {
         let class = usize::from(status.as_u16() / 100).clamp(2, 5) - 2;
-        self.0[class].increment(1);
+        self.classes[class].increment(1);
+        if let Some(times) = self.times.get(part as usize) {
+            times.record(time);
+        }
     }
 }
 
@@ -210,14 +261,27 @@ async fn serve(
     place: ConnectionSlot,
 ) {
     let peer = Peer::new(peer, stream.local_addr().ok().map(|own| own.ip()));
-    let service = service_fn(|request| {
-        let in_flight = place.asked();
-        let answer = handle(&shared, request, peer);
-        async move {
-            answer.await.map(|answer| answer.map(|body| Guarded { body, _in_flight: in_flight }))
-        }
-    });
+    let service = service_fn(|request| handle(&shared, request, peer, place.asked()));
     let options = &shared.options;
+    let stream = match &options.certificate {
+        None => ServerStream::Plain(stream),
+        Some(certificate) => {
+            let handshake =
+                tokio::time::timeout(options.header_timeout, certificate.accept(stream));
+            let accepted = tokio::select! {
+                accepted = handshake => accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+                _ = place.leave() => return,
+                () = stopped(stop.clone()) => return,
+            };
+            match accepted {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::debug!("the TLS handshake failed: {error}");
+                    return;
+                }
+            }
+        }
+    };
     let stream = ClientStream::new(stream, options.stall_timeout, place.writes());
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -227,13 +291,23 @@ async fn serve(
     serve_until(connection, &place, stopped(stop)).await;
 }
 
+/// Answers a request. All requests are counted and logged here.
 async fn handle(
     shared: &Arc<Shared>,
     mut request: Request<Incoming>,
     peer: Peer,
-) -> io::Result<Answer> {
+    in_flight: InFlight,
+) -> io::Result<Response<Guarded>> {
+    let begun = Instant::now();
     let site = &shared.sites.now();
     let base = site.publisher.urls().base();
+    let proxies = shared.sites.trusted_proxies();
+    let proxies = proxies.as_ref().unwrap_or(&shared.options.trusted_proxies);
+    let client = proxies.client(peer, request.headers());
+    let mut entry = shared.sites.access_log().map(|_| {
+        let (address, is_trusted) = (client.nearest(), proxies.trusts_peer(peer));
+        Box::new(Entry::new(&shared.sites, &request, address, is_trusted))
+    });
     if shared.options.strip_prefix
         && let Some(uri) = without_prefix(request.uri(), base)
     {
@@ -245,76 +319,70 @@ async fn handle(
     let is_probe = request.uri().path() == "/readyz";
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
-    let answer = answer(shared, site, request, peer).await?;
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (part, answer) = answer(shared, site, request, client).await?;
     let mut answer = present(answer, &accepted, base, is_probe).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(answer)
+    let status = answer.status();
+    shared.counters.count(status, part, begun.elapsed());
+    if let Some(entry) = &mut entry {
+        entry.answered(status);
+        if let Some(id) = entry.id() {
+            answer.headers_mut().insert(REQUEST_ID, id);
+        }
+    }
+    tracing::debug!(%client, %method, path = uri.path(), status = status.as_u16());
+    Ok(answer.map(|body| Guarded::new(body, entry, in_flight)))
 }
 
 async fn answer(
     shared: &Arc<Shared>,
     site: &Arc<Site>,
     request: Request<Incoming>,
-    peer: Peer,
-) -> io::Result<Answer> {
-    let client = match shared.sites.trusted_proxies() {
-        Some(proxies) => proxies.client(peer, request.headers()),
-        None => shared.options.trusted_proxies.client(peer, request.headers()),
-    };
-    if hub::is_path(request.uri().path()) {
-        return Ok(handle_hub(shared, site, request, client).await);
+    client: Client,
+) -> io::Result<(Part, Answer)> {
+    let path = request.uri().path();
+    if hub::is_path(path) {
+        return Ok((Part::Hub, handle_hub(site, request, client).await));
     }
-    if api::is_path(request.uri().path()) {
-        return Ok(handle_api(shared, site, request, client).await);
+    if api::is_path(path) {
+        let part = if api::waits(request.uri()) { Part::Waiting } else { Part::Api };
+        return Ok((part, handle_api(shared, site, request, client).await));
     }
-    if let Some(topic) = callback::topic_at(site, request.uri().path()) {
-        return Ok(handle_callback(shared, site, &topic, request, client).await);
+    if let Some(topic) = callback::topic_at(site, path) {
+        return Ok((Part::Hub, handle_callback(site, &topic, request, client).await));
     }
     // The answer is 404 as for GET, instead of a refusal of the method, if clients cannot subscribe
     // at this path.
-    if request.method() == Method::POST && callback::is_path(request.uri().path()) {
-        shared.counters.count(StatusCode::NOT_FOUND);
-        return Ok(callback::not_offered());
+    if request.method() == Method::POST && callback::is_path(path) {
+        return Ok((Part::Hub, callback::not_offered()));
     }
-    let answer = dispatch(shared, site, &request, &client).await?;
-    shared.counters.count(answer.status());
-    tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
-    Ok(answer)
+    dispatch(shared, site, &request, &client).await
 }
 
 /// Requests to the hub have bodies.
-async fn handle_hub(
-    shared: &Arc<Shared>,
-    site: &Arc<Site>,
-    request: Request<Incoming>,
-    client: Client,
-) -> Answer {
+async fn handle_hub(site: &Arc<Site>, request: Request<Incoming>, client: Client) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
-    let answer = match refused(&request, reader) {
+    match refused(&request, reader) {
         Some(answer) => answer,
         None => hub::answer(site, request, client).await,
-    };
-    shared.counters.count(answer.status());
-    answer
+    }
 }
 
 /// Requests for callbacks have bodies.
 async fn handle_callback(
-    shared: &Arc<Shared>,
     site: &Arc<Site>,
     topic: &Topic,
     request: Request<Incoming>,
     client: Client,
 ) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
-    let answer = match refused(&request, reader) {
+    match refused(&request, reader) {
         Some(answer) => answer,
         None => callback::answer(site, topic, request, client).await,
-    };
-    shared.counters.count(answer.status());
-    answer
+    }
 }
 
 /// Requests to the API may have bodies, and methods that write.
@@ -327,14 +395,12 @@ async fn handle_api(
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let refused = refused(&request, reader);
     if is_preflight(&request) && api::is_public(site, request.uri().path()) {
-        shared.counters.count(StatusCode::OK);
         return preflight();
     }
     // Scripts of other pages must not read responses to a token.
     let is_public = reader
         && !request.headers().contains_key(AUTHORIZATION)
         && api::is_public(site, request.uri().path());
-    let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut answer = match refused {
         Some(answer) => answer,
         None => api::answer(site, &shared.heads, request, client).await,
@@ -342,8 +408,6 @@ async fn handle_api(
     if is_public {
         allow_browsers(answer.headers_mut());
     }
-    shared.counters.count(answer.status());
-    tracing::debug!(%client, %method, path = uri.path(), status = answer.status().as_u16());
     answer
 }
 
@@ -352,22 +416,30 @@ async fn dispatch(
     site: &Arc<Site>,
     request: &Request<Incoming>,
     client: &Client,
-) -> io::Result<Answer> {
+) -> io::Result<(Part, Answer)> {
     if is_preflight(request) {
-        return Ok(preflight());
+        return Ok((Part::Other, preflight()));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer =
             problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Ok(answer);
+        return Ok((Part::Other, answer));
     }
     if let Some(answer) = refused(request, true) {
-        return Ok(answer);
+        return Ok((Part::Other, answer));
     }
     let route = route(request.uri().path(), |slug| site.sets.find(slug));
     let is_published =
         !matches!(route, Route::Live | Route::Metrics | Route::HubEvents | Route::NotFound);
+    let part = match &route {
+        Route::Published(_) => Part::Document,
+        Route::Resource(..) | Route::Memento(..) | Route::TimeGate(_) | Route::TimeMap(_) => {
+            Part::Resource
+        }
+        Route::HubEvents => Part::Hub,
+        Route::Live | Route::Ready | Route::Metrics | Route::NotFound => Part::Other,
+    };
     let absent = match &route {
         Route::Resource(set, _) | Route::Memento(set, _) => Some(*set),
         Route::Published(path) => path.split('/').next().and_then(|slug| site.sets.find(slug)),
@@ -377,7 +449,7 @@ async fn dispatch(
         let detail = format!("the folder of the set `{}` is missing", set.published.slug);
         let mut answer = try_later(&detail, resource::MISSING_SECONDS);
         allow_browsers(answer.headers_mut());
-        return Ok(answer);
+        return Ok((part, answer));
     }
     let mut answer = match route {
         Route::Live => Ok(health::live()),
@@ -429,7 +501,7 @@ async fn dispatch(
     if is_published {
         allow_browsers(answer.headers_mut());
     }
-    Ok(answer)
+    Ok((part, answer))
 }
 
 /// Scripts of any page may read published documents, because these are the same for everyone

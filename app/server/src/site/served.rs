@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::connection::client::TrustedProxies;
 use crate::limits::memory::Memory;
+use crate::observe::access::AccessLog;
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
 use abreast_source::deposit::Deposit;
@@ -127,12 +128,17 @@ pub struct Site {
 pub struct CurrentSite {
     site: RwLock<Arc<Site>>,
     trusted_proxies: RwLock<Option<TrustedProxies>>,
+    access_log: RwLock<Option<Arc<AccessLog>>>,
 }
 
 impl CurrentSite {
     /// Creates a value with this site as the current one.
     pub fn new(site: impl Into<Arc<Site>>) -> Self {
-        Self { site: RwLock::new(site.into()), trusted_proxies: RwLock::default() }
+        Self {
+            site: RwLock::new(site.into()),
+            trusted_proxies: RwLock::default(),
+            access_log: RwLock::default(),
+        }
     }
 
     /// Returns the site that new requests use now.
@@ -154,6 +160,22 @@ impl CurrentSite {
     /// Replaces the trusted proxies of the server's options.
     pub fn trust_proxies(&self, proxies: TrustedProxies) {
         *self.trusted_proxies.write().unwrap_or_else(PoisonError::into_inner) = Some(proxies);
+    }
+
+    /// Logs later requests here, and closes the former log once its lines are written. It waits for
+    /// the disk.
+    pub fn log_access(&self, log: Option<AccessLog>) {
+        let mut current = self.access_log.write().unwrap_or_else(PoisonError::into_inner);
+        let former = std::mem::replace(&mut *current, log.map(Arc::new));
+        drop(current);
+        if let Some(former) = former {
+            former.close();
+        }
+    }
+
+    /// The access log, if requests are logged.
+    pub(crate) fn access_log(&self) -> Option<Arc<AccessLog>> {
+        self.access_log.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The trusted proxies, if those of the server's options were replaced.

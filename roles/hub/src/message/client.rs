@@ -94,6 +94,11 @@ impl Client {
         }
     }
 
+    /// The address of the client, or of the proxy if only that is known.
+    pub const fn nearest(&self) -> IpAddr {
+        self.address
+    }
+
     /// The unit that limits count: an IPv4 address, or the /64 network of an IPv6 address.
     pub fn group(&self) -> IpAddr {
         abreast_net::client_group(self.address)

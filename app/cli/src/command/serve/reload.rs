@@ -67,7 +67,11 @@ impl Running {
             store: old.store.clone(),
         });
         drop(old);
-        self.site.trust_proxies(config.trusted_proxies);
+        self.site.trust_proxies(config.listen.trusted_proxies);
+        if config.listen.access_log != self.access_log {
+            self.access_log = config.listen.access_log;
+            self.reopen();
+        }
         // No new request finds them any more.
         removed.iter().for_each(RunningSet::begin_stop);
         removed.iter_mut().for_each(RunningSet::stop);
@@ -246,6 +250,7 @@ fn keep_of_start(new: &mut File, start: &File) {
     new.base_url.clone_from(&start.base_url);
     new.data.clone_from(&start.data);
     new.strip_prefix = start.strip_prefix;
+    new.tls.clone_from(&start.tls);
     new.hub.clone_from(&start.hub);
     new.xmpp.clone_from(&start.xmpp);
     if !differences.is_empty() {

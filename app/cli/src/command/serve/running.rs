@@ -4,14 +4,16 @@ use super::open_sets::{RunningSet, open_all};
 use crate::admin::served::ServedAdmin;
 use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
+use crate::config::listen::{open_access_log, reopen};
 use crate::config::push::{Delivery, PushConfig, SitePublisher};
 use crate::program::service::Service;
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
 use abreast_contents::Contents;
 use abreast_core::ChangeLog;
+use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{CurrentSite, Metrics, Server, ServerOptions, Site};
+use abreast_server::{AccessLogOptions, CurrentSite, Metrics, Server, ServerOptions, Site};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -31,12 +33,14 @@ const STOP_REST: Duration = Duration::from_millis(500);
 
 /// A running Source, with an orderly stop.
 pub(crate) struct Running {
-    /// Where it listens.
-    pub(crate) address: SocketAddr,
+    /// The URL of the address listened on.
+    pub(crate) own_url: String,
     /// Its public base URL, ending in `/`.
     pub(crate) base_url: String,
     /// The store was made by this start.
     pub(super) is_new: bool,
+    certificate: Option<Arc<ServerCertificate>>,
+    pub(super) access_log: Option<AccessLogOptions>,
     pub(super) site: Arc<CurrentSite>,
     /// In their configured order.
     pub(super) sets: Vec<RunningSet>,
@@ -127,15 +131,14 @@ impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
-        let Listening { runtime, server, address } = listen(&config)?;
+        let Listening { runtime, server, address, certificate } = listen(&config)?;
+        let access_log = open_access_log(config.listen.access_log.as_ref())?;
         let is_new = crate::store::served::check_new(&config)?;
         let stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
         crate::store::served::record(stores.data(), &*log, &config.sets)?;
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
-        let urls = SourceUrls::new(
-            &config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")),
-        );
+        let urls = SourceUrls::new(&config.listen.base_url(address));
         let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
         let mut parts = Parts { log, urls, contents, dumps, push: config.push, stores };
         let sets = open_all(&parts.opener(config.confirm_deletions), config.sets)?;
@@ -163,6 +166,7 @@ impl Running {
             memory: abreast_server::Memory::default(),
             store: Some(data.to_owned()),
         }));
+        site.log_access(access_log);
         let notifier = match &mut delivery {
             Some(delivery) => delivery.notify(&parts.push, &site, data)?,
             None => None,
@@ -179,9 +183,11 @@ impl Running {
         let base_url = parts.urls.base().to_owned();
         let service = Service::ready(status)?;
         Ok(Self {
-            address,
+            own_url: config.listen.own_url(address),
             base_url,
             is_new,
+            certificate,
+            access_log: config.listen.access_log,
             site,
             sets,
             parts,
@@ -197,6 +203,11 @@ impl Running {
     /// Starts a scan of every folder, of RDF files too, and a poll of every endpoint; returns their number.
     pub(crate) fn scan(&self) -> usize {
         self.sets.iter().filter(|set| set.served.published.watch.request_scan()).count()
+    }
+
+    /// Opens the access log again, whose file may have been renamed, and reads a changed certificate.
+    pub(crate) fn reopen(&self) {
+        reopen(&self.site, self.access_log.as_ref(), self.certificate.as_deref());
     }
 
     /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then
@@ -220,6 +231,7 @@ impl Running {
             collector.stop();
         }
         let _ = self.thread.join();
+        self.site.log_access(None);
         if let Some(delivery) = self.delivery {
             delivery.stop();
         }
@@ -243,22 +255,21 @@ struct Listening {
     runtime: Runtime,
     server: Server,
     address: SocketAddr,
+    certificate: Option<Arc<ServerCertificate>>,
 }
 
 fn listen(config: &ServeConfig) -> Result<Listening> {
-    let (address, sets, strip_prefix) = (config.listen, config.sets.len(), config.strip_prefix);
-    let trusted_proxies = config.trusted_proxies.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let connections =
-        crate::program::open_files::connections(sets, ServerOptions::default().connections)?;
-    let options =
-        ServerOptions { trusted_proxies, strip_prefix, connections, ..ServerOptions::default() };
-    let server = crate::program::service::listen(&runtime, address, options)?;
+    let most = ServerOptions::default().connections;
+    let connections = crate::program::open_files::connections(config.sets.len(), most)?;
+    let options = config.listen.options(connections)?;
+    let certificate = options.certificate.clone();
+    let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
-    Ok(Listening { runtime, server, address })
+    Ok(Listening { runtime, server, address, certificate })
 }
 
 pub(super) fn api_options(config: &ApiConfig, data: &Path) -> ApiOptions {

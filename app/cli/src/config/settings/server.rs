@@ -10,7 +10,7 @@ settings! {
     FILE File "" {
         /// Address to listen on, `HOST:PORT`.
         listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
-        /// Public base URL: every URL in every document starts with it. Default: `http://` and the listen address.
+        /// Public base URL: every URL in every document starts with it. Default: `http://`, with `tls` `https://`, and the listen address.
         base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
         /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set.
         data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
@@ -20,6 +20,13 @@ settings! {
         /// A proxy leaves the path of `base_url` in requests ([publishing.md](publishing.md)). By default it removes the
         /// path.
         strip_prefix: Option<bool> = false, restart true;
+        /// TLS of the server's own, without a proxy ([deploying.md](deploying.md)).
+        tls: Option<TlsFile>, table TLS, restart true;
+        /// A file that gets one line for each request ([observing.md](observing.md)), or `-` for standard output. Default:
+        /// none.
+        access_log: Option<PathBuf>, flag "--access-log", env "ABREAST_ACCESS_LOG";
+        /// The form of its lines: `combined`, as of Apache and nginx, or `json`.
+        access_log_format: Option<String> = "combined", flag "--access-log-format", env "ABREAST_ACCESS_LOG_FORMAT";
         /// Second address that answers `/livez`, `/readyz`, `/metrics` and `/status`, `HOST:PORT`
         /// ([observing.md](observing.md)). An address that others reach needs `admin_token_file`.
         admin_listen: Option<String>, flag "--admin-listen", env "ABREAST_ADMIN_LISTEN", restart true;
@@ -43,6 +50,16 @@ settings! {
         /// The line of each key in the file, and its errors.
         #[serde(skip)]
         pub(crate) origins: Origins,
+    }
+}
+
+settings! {
+    /// TLS of the server's own ([deploying.md](deploying.md)). The files are read again when they change.
+    TLS TlsFile "[tls]" {
+        /// A PEM file with the certificate of the server, followed by the certificates that signed it.
+        cert: Option<PathBuf>, flag "--tls-cert", env "ABREAST_TLS_CERT", restart true;
+        /// A PEM file with its private key.
+        key: Option<PathBuf>, flag "--tls-key", env "ABREAST_TLS_KEY", restart true;
     }
 }
 
