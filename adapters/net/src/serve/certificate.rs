@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::address::error::{Error, ErrorKind};
 
-/// First byte of a TLS record with a handshake [rfc8446 §5.1].
+/// First byte of a TLS record with a handshake, in RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
 /// The answer to HTTP without TLS, which ends with the connection.
@@ -66,7 +66,7 @@ impl ServerCertificate {
     /// Reads the files again if they changed, for later connections; returns whether they did.
     ///
     /// # Errors
-    /// As for [`Self::read`]. The server goes on with the former certificate.
+    /// As for [`Self::read`]. The server continues with the former certificate.
     pub fn reread(&self) -> Result<bool, Error> {
         let files = states(&self.certificate, &self.key);
         if files.is_some() && files == self.lock().files {
@@ -157,14 +157,14 @@ fn states(certificate: &Path, key: &Path) -> Option<[FileState; 2]> {
 /// The connection of a client, with or without TLS.
 #[derive(Debug)]
 pub enum ServerStream {
-    /// Without TLS.
+    /// A connection without TLS, such as from a proxy.
     Plain(TcpStream),
     /// With TLS, whose state is much larger.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ServerStream {
-    /// The TCP connection below.
+    /// The TCP connection that carries the bytes.
     pub fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,

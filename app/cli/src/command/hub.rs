@@ -158,11 +158,11 @@ impl HubConfig {
 pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
     match &args.command {
         Some(command) => Ok(admin::run(command)),
-        None => serve(HubConfig::of(args)?).map(|()| ExitCode::SUCCESS),
+        None => serve(&HubConfig::of(args)?).map(|()| ExitCode::SUCCESS),
     }
 }
 
-fn serve(config: HubConfig) -> Result<()> {
+fn serve(config: &HubConfig) -> Result<()> {
     crate::program::open_files::raise_limit();
     let mut requests = Signals::listen()?.requests()?;
     let metrics = Metrics::install().context("cannot count what the server does")?;
@@ -173,7 +173,7 @@ fn serve(config: HubConfig) -> Result<()> {
     let most = ServerOptions::default().connections;
     let options = config.listen.options(crate::program::open_files::connections(0, most)?)?;
     let certificate = options.certificate.clone();
-    let access_log = open_access_log(config.listen.access_log.as_ref())?;
+    let access_log = open_access_log(config.listen.access_log().as_ref())?;
     let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
     let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
@@ -230,7 +230,7 @@ fn serve(config: HubConfig) -> Result<()> {
             Request::Stop(signal) => break signal,
             Request::Reload => {
                 service::begin_reload();
-                reopen(&site, config.listen.access_log.as_ref(), certificate.as_deref());
+                reopen(&site, config.listen.access_log().as_ref(), certificate.as_deref());
                 tracing::info!(
                     "log files are open again; other settings take effect after a restart"
                 );

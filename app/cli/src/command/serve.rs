@@ -142,7 +142,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
 fn reload(running: &mut Running, args: &ServeArgs, start: &File) {
     running.reopen();
     let Some(path) = &args.config else {
-        tracing::info!("log files are open again; there is no configuration file to read");
+        tracing::info!("nothing to reload: no configuration file; the access log is open again");
         return;
     };
     tracing::info!("reading `{}` again", path.display());

@@ -1,6 +1,7 @@
 //! Where and how a server listens: address, public URL, proxies, TLS and access log.
 
 use crate::config::File;
+use crate::program::errors::UsageError;
 use abreast_net::ServerCertificate;
 use abreast_server::{
     AccessFormat, AccessLog, AccessLogOptions, CurrentSite, ServerOptions, TrustedProxies,
@@ -88,7 +89,8 @@ pub(crate) struct ListenConfig {
     strip_prefix: bool,
     /// The files with certificate and key.
     tls: Option<[PathBuf; 2]>,
-    pub(crate) access_log: Option<AccessLogOptions>,
+    access_log: Option<PathBuf>,
+    access_log_format: AccessFormat,
 }
 
 impl ListenConfig {
@@ -101,7 +103,8 @@ impl ListenConfig {
             trusted_proxies: check_proxies(file.trusted_proxies.as_deref(), problems),
             strip_prefix: file.strip_prefix.unwrap_or(false),
             tls: check_tls(file, problems),
-            access_log: check_access_log(file, problems),
+            access_log: file.access_log.clone().filter(|file| !file.as_os_str().is_empty()),
+            access_log_format: check_format(file, problems),
         }
     }
 
@@ -112,9 +115,10 @@ impl ListenConfig {
     pub(crate) fn options(&self, connections: usize) -> Result<ServerOptions> {
         let certificate = match &self.tls {
             None => None,
-            Some([certificate, key]) => Some(Arc::new(
-                ServerCertificate::read(certificate, key).context("cannot speak TLS")?,
-            )),
+            Some([certificate, key]) => {
+                let read = ServerCertificate::read(certificate, key);
+                Some(Arc::new(read.map_err(|error| UsageError(error.to_string()))?))
+            }
         };
         Ok(ServerOptions {
             trusted_proxies: self.trusted_proxies.clone(),
@@ -123,6 +127,12 @@ impl ListenConfig {
             connections,
             ..ServerOptions::default()
         })
+    }
+
+    /// The access log, if there is one.
+    pub(crate) fn access_log(&self) -> Option<AccessLogOptions> {
+        let file = self.access_log.clone()?;
+        Some(AccessLogOptions { file, format: self.access_log_format })
     }
 
     /// The public base URL of a server at this address.
@@ -152,7 +162,7 @@ pub(crate) fn open_access_log(options: Option<&AccessLogOptions>) -> Result<Opti
 }
 
 /// Opens the access log of a server again, and reads a changed certificate. Faults are logged; the server
-/// goes on with the former file and certificate.
+/// continues with the former file and certificate.
 pub(crate) fn reopen(
     site: &CurrentSite,
     access_log: Option<&AccessLogOptions>,
@@ -183,8 +193,8 @@ fn check_tls(file: &File, problems: &mut Vec<String>) -> Option<[PathBuf; 2]> {
     }
 }
 
-fn check_access_log(file: &File, problems: &mut Vec<String>) -> Option<AccessLogOptions> {
-    let format = match file.access_log_format.as_deref() {
+fn check_format(file: &File, problems: &mut Vec<String>) -> AccessFormat {
+    match file.access_log_format.as_deref() {
         None | Some("combined") => AccessFormat::Combined,
         Some("json") => AccessFormat::Json,
         Some(other) => {
@@ -193,9 +203,7 @@ fn check_access_log(file: &File, problems: &mut Vec<String>) -> Option<AccessLog
             ));
             AccessFormat::default()
         }
-    };
-    let file = file.access_log.clone().filter(|file| !file.as_os_str().is_empty())?;
-    Some(AccessLogOptions { file, format })
+    }
 }
 
 /// The listen address. If it does not imply the public URL, that must be given.

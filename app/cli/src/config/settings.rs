@@ -43,6 +43,7 @@ mod tests {
     fn keys_that_are_read_are_declared() {
         let read = [
             keys_of::<File>(),
+            keys_of::<server::TlsFile>(),
             keys_of::<ApiFile>(),
             keys_of::<HubFile>(),
             keys_of::<NotifyFile>(),
@@ -72,6 +73,7 @@ mod tests {
             (Value::Boolean(is), _) => (!is).into(),
             (Value::Integer(number), _) => (number + 1).into(),
             (_, "listen") => "127.0.0.1:8081".into(),
+            (_, "access_log_format") => "json".into(),
             (_, "read") => "token".into(),
             (_, "submit") => "form".into(),
             (_, "signature") => "sha512".into(),

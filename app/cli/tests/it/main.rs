@@ -1,6 +1,7 @@
 //! The real binary on loopback: a Source, a Destination, and folders compared at the end.
 #![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
+mod access_log;
 mod aggregate;
 mod api;
 mod backup_folders;
@@ -64,6 +65,7 @@ mod sets;
 mod static_feeds;
 mod status;
 mod stores;
+mod tls_server;
 mod topic_host;
 mod triples;
 mod validate;

@@ -122,7 +122,7 @@ impl Source {
             let line = line.unwrap();
             if let Some(url) = line.trim().strip_prefix("listening on") {
                 address =
-                    Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
+                    Some(url.rsplit("://").next().unwrap().trim().trim_end_matches('/').to_owned());
             } else if let Some(command) = line.trim().strip_prefix("to mirror it") {
                 hint = Some(command.trim().to_owned());
                 break;

@@ -3,7 +3,6 @@
 //! Requests pass their lines to a thread and never wait for the disk. If the disk is slower than
 //! the requests for long, lines are lost and counted in `abreast_access_log_lost_total`.
 
-use crate::site::served::CurrentSite;
 use abreast_webtypes::Timestamp;
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
@@ -17,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -40,7 +39,7 @@ pub enum AccessFormat {
     /// request identifier.
     #[default]
     Combined,
-    /// One JSON object.
+    /// One JSON object for each request.
     Json,
 }
 
@@ -58,7 +57,7 @@ enum Message {
     End,
 }
 
-/// An open access log.
+/// An open access log with the thread that writes it.
 pub struct AccessLog {
     lines: SyncSender<Message>,
     format: AccessFormat,
@@ -139,10 +138,32 @@ fn write_lines(
     }
 }
 
+/// The access log of a server, which can be replaced while the server runs.
+#[derive(Default)]
+pub(crate) struct CurrentLog(RwLock<Option<Arc<AccessLog>>>);
+
+impl CurrentLog {
+    /// Replaces the log, and closes the former one once its lines are written. It waits for the disk.
+    pub(crate) fn replace(&self, log: Option<AccessLog>) {
+        let log = log.map(Arc::new);
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let former = std::mem::replace(&mut *current, log);
+        drop(current);
+        if let Some(former) = former {
+            former.close();
+        }
+    }
+
+    /// The open log, if requests are logged.
+    pub(crate) fn now(&self) -> Option<Arc<AccessLog>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// A request, logged when this value is dropped.
 pub(crate) struct Entry {
-    /// Has the log that is open at the end of the request.
-    sites: Arc<CurrentSite>,
+    /// The log that is open at the end of the request gets the line.
+    log: Arc<CurrentLog>,
     client: IpAddr,
     method: Method,
     target: Uri,
@@ -160,14 +181,14 @@ pub(crate) struct Entry {
 impl Entry {
     /// Begins the entry of a request; `is_trusted` if a trusted proxy may set its identifier.
     pub(crate) fn new<B>(
-        sites: &Arc<CurrentSite>,
+        log: &Arc<CurrentLog>,
         request: &Request<B>,
         client: IpAddr,
         is_trusted: bool,
     ) -> Self {
         let headers = request.headers();
         Self {
-            sites: Arc::clone(sites),
+            log: Arc::clone(log),
             client,
             method: request.method().clone(),
             target: request.uri().clone(),
@@ -260,7 +281,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let Some(log) = self.sites.access_log() else { return };
+        let Some(log) = self.log.now() else { return };
         if log.lines.try_send(Message::Line(self.line(log.format))).is_err() {
             log.lost.increment(1);
         }
@@ -295,7 +316,7 @@ fn id_in(headers: &HeaderMap) -> Option<String> {
     ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_word)).then(|| id.to_owned())
 }
 
-/// A new identifier: it differs from all others of this process, and most likely from those of others.
+/// A new identifier, which differs from each other one of this process, and most likely from all of other processes.
 fn new_id() -> String {
     static START: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     static NUMBER: AtomicU64 = AtomicU64::new(0);

@@ -52,7 +52,7 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Most bytes of a request target: twice the longest published URI.
 const MAX_TARGET: usize = 16 * 1024;
 
-/// How often the files of the certificate are looked at.
+/// How often the files of the certificate are checked.
 const RENEWAL: Duration = Duration::from_secs(30);
 
 /// Limits of a server, and its trusted proxies.
@@ -224,7 +224,7 @@ enum Part {
     Api,
     Hub,
     Other,
-    /// The request waits for changes, so its duration says nothing.
+    /// The request waits for changes, so its duration is not measured.
     Waiting,
 }
 
@@ -304,9 +304,9 @@ async fn handle(
     let proxies = shared.sites.trusted_proxies();
     let proxies = proxies.as_ref().unwrap_or(&shared.options.trusted_proxies);
     let client = proxies.client(peer, request.headers());
-    let mut entry = shared.sites.access_log().map(|_| {
+    let mut entry = shared.sites.access_log.now().map(|_| {
         let (address, is_trusted) = (client.nearest(), proxies.trusts_peer(peer));
-        Box::new(Entry::new(&shared.sites, &request, address, is_trusted))
+        Box::new(Entry::new(&shared.sites.access_log, &request, address, is_trusted))
     });
     if shared.options.strip_prefix
         && let Some(uri) = without_prefix(request.uri(), base)

@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::connection::client::TrustedProxies;
 use crate::limits::memory::Memory;
-use crate::observe::access::AccessLog;
+use crate::observe::access::{AccessLog, CurrentLog};
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
 use abreast_source::deposit::Deposit;
@@ -128,7 +128,7 @@ pub struct Site {
 pub struct CurrentSite {
     site: RwLock<Arc<Site>>,
     trusted_proxies: RwLock<Option<TrustedProxies>>,
-    access_log: RwLock<Option<Arc<AccessLog>>>,
+    pub(crate) access_log: Arc<CurrentLog>,
 }
 
 impl CurrentSite {
@@ -137,7 +137,7 @@ impl CurrentSite {
         Self {
             site: RwLock::new(site.into()),
             trusted_proxies: RwLock::default(),
-            access_log: RwLock::default(),
+            access_log: Arc::default(),
         }
     }
 
@@ -165,20 +165,10 @@ impl CurrentSite {
     /// Logs later requests here, and closes the former log once its lines are written. It waits for
     /// the disk.
     pub fn log_access(&self, log: Option<AccessLog>) {
-        let mut current = self.access_log.write().unwrap_or_else(PoisonError::into_inner);
-        let former = std::mem::replace(&mut *current, log.map(Arc::new));
-        drop(current);
-        if let Some(former) = former {
-            former.close();
-        }
+        self.access_log.replace(log);
     }
 
-    /// The access log, if requests are logged.
-    pub(crate) fn access_log(&self) -> Option<Arc<AccessLog>> {
-        self.access_log.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The trusted proxies, if those of the server's options were replaced.
+    /// The trusted proxies that replace the ones of the server's options.
     pub(crate) fn trusted_proxies(&self) -> Option<TrustedProxies> {
         self.trusted_proxies.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -67,11 +67,12 @@ impl Running {
             store: old.store.clone(),
         });
         drop(old);
-        self.site.trust_proxies(config.listen.trusted_proxies);
-        if config.listen.access_log != self.access_log {
-            self.access_log = config.listen.access_log;
+        let access_log = config.listen.access_log();
+        if access_log != self.access_log {
+            self.access_log = access_log;
             self.reopen();
         }
+        self.site.trust_proxies(config.listen.trusted_proxies);
         // No new request finds them any more.
         removed.iter().for_each(RunningSet::begin_stop);
         removed.iter_mut().for_each(RunningSet::stop);

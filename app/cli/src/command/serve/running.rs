@@ -132,7 +132,7 @@ impl Running {
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
         let Listening { runtime, server, address, certificate } = listen(&config)?;
-        let access_log = open_access_log(config.listen.access_log.as_ref())?;
+        let access_log = open_access_log(config.listen.access_log().as_ref())?;
         let is_new = crate::store::served::check_new(&config)?;
         let stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -187,7 +187,7 @@ impl Running {
             base_url,
             is_new,
             certificate,
-            access_log: config.listen.access_log,
+            access_log: config.listen.access_log(),
             site,
             sets,
             parts,
