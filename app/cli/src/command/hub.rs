@@ -213,13 +213,7 @@ fn serve(config: &HubConfig) -> Result<()> {
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
     let handle = runtime.handle();
     let admin = crate::admin::served::start(handle, &site, &config.data, config.admin.as_ref())?;
-    let thread = std::thread::Builder::new()
-        .name("server".into())
-        .spawn({
-            let site = Arc::clone(&site);
-            move || runtime.block_on(server.run(site, stopped))
-        })
-        .context("cannot start the server's thread")?;
+    let thread = service::start_server(runtime, server, Arc::clone(&site), stopped)?;
     stores.keep();
     crate::program::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::program::logging::ready(&format!("  store          {shown}{new}"));

@@ -8,11 +8,15 @@ use sd_notify::NotifyState;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
+use tokio::sync::watch;
 
 /// How often the status line is written if there is no watchdog.
 const STATUS_PAUSE: Duration = Duration::from_secs(30);
+/// Time that tasks of ended requests have to finish, such as a read of the store.
+const STOP_REST: Duration = Duration::from_millis(500);
 
 /// Listens on the socket that the service manager passes on, else on the address.
 pub(crate) fn listen(
@@ -31,6 +35,27 @@ pub(crate) fn listen(
             "cannot start the server (help: if the address is in use, choose another with --listen)",
         ),
     }
+}
+
+/// Runs a server in a thread until `stopped`, and then ends its runtime.
+///
+/// # Errors
+/// The system cannot start a thread.
+pub(crate) fn start_server(
+    runtime: Runtime,
+    server: Server,
+    site: Arc<CurrentSite>,
+    stopped: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>> {
+    let run = move || {
+        runtime.block_on(server.run(site, stopped));
+        // Requests were waited for; nothing else is.
+        runtime.shutdown_timeout(STOP_REST);
+    };
+    std::thread::Builder::new()
+        .name("server".into())
+        .spawn(run)
+        .context("cannot start the server's thread")
 }
 
 /// A program that reported to the service manager that it is ready.

@@ -6,7 +6,7 @@ use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
 use crate::config::listen::{open_access_log, reopen};
 use crate::config::push::{Delivery, PushConfig, SitePublisher};
-use crate::program::service::Service;
+use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
 use abreast_contents::Contents;
@@ -24,12 +24,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-
-/// Time for what requests left behind, once they are finished or given up.
-const STOP_REST: Duration = Duration::from_millis(500);
 
 /// A running Source, with an orderly stop.
 pub(crate) struct Running {
@@ -280,21 +276,4 @@ pub(super) fn api_options(config: &ApiConfig, data: &Path) -> ApiOptions {
         max_content: config.max_content,
         ..ApiOptions::new(abreast_server::api::tokens_path(data))
     }
-}
-
-fn start_server(
-    runtime: Runtime,
-    server: Server,
-    site: Arc<CurrentSite>,
-    stopped: watch::Receiver<bool>,
-) -> Result<JoinHandle<()>> {
-    let run = move || {
-        runtime.block_on(server.run(site, stopped));
-        // Requests were waited for; nothing else is.
-        runtime.shutdown_timeout(STOP_REST);
-    };
-    std::thread::Builder::new()
-        .name("server".into())
-        .spawn(run)
-        .context("cannot start the server's thread")
 }
