@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Header,
     /// A status that is not a valid response to the request.
     Status,
+    /// A bot wall answered with a page for browsers in place of the resource.
+    Challenge,
     /// A content encoding that was not requested or is unknown, or invalid gzip.
     Encoding,
     /// The server's bytes are not valid HTTP/1.1.
@@ -179,6 +181,7 @@ impl Error {
             ErrorKind::Downgrade => "http.downgrade",
             ErrorKind::Header => "http.header",
             ErrorKind::Status => "http.status",
+            ErrorKind::Challenge => "http.challenge",
             ErrorKind::Encoding => "http.encoding",
             ErrorKind::Protocol => "http.protocol",
             ErrorKind::Size => "http.size",

@@ -1,5 +1,6 @@
 //! Requests to a server: the client, its answers, and attempts after a failure.
 
+pub(crate) mod challenge;
 pub(crate) mod client;
 pub(crate) mod request;
 pub(crate) mod response;

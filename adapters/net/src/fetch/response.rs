@@ -1,5 +1,6 @@
 //! Responses, and checks that they match the request.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use hyper::body::{Body as _, Incoming};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::address::error::{Error, ErrorKind};
+use crate::fetch::challenge;
 use crate::fetch::request::{Request, UnaskedEncoding};
 use crate::limits::pause::retry_after;
 use crate::transport::connection::{Connection, Failure};
@@ -43,6 +45,8 @@ pub struct Response {
     delivered: u64,
     limit: u64,
     failed: bool,
+    /// Pieces of the body that were received before they were requested.
+    early: VecDeque<Bytes>,
 }
 
 /// The `Content-Range` of a partial response.
@@ -91,6 +95,7 @@ impl Response {
             delivered: 0,
             limit,
             failed: false,
+            early: VecDeque::new(),
         };
         if response.body.is_end_stream() {
             response.release();
@@ -105,6 +110,9 @@ impl Response {
 
     /// Checks that this is a response to the request.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Error> {
+        if let Some(product) = challenge::in_headers(&self.headers) {
+            return Err(self.challenged(product));
+        }
         let status = self.status.as_u16();
         let wrong = |message: String| {
             Err(Error::new(ErrorKind::Status, &self.url, message)
@@ -319,6 +327,47 @@ impl Response {
         })
     }
 
+    /// Reads the begin of a web page, and refuses it if it is the challenge page of a bot wall. The
+    /// bytes are part of the body all the same. Call it for bodies that no digest verifies.
+    ///
+    /// # Errors
+    /// `http.challenge`, and those of [`chunk`](Self::chunk).
+    pub async fn refuse_challenge(&mut self) -> Result<(), Error> {
+        if !challenge::is_page_type(&self.headers) {
+            return Ok(());
+        }
+        let mut begin = Vec::new();
+        while begin.len() < challenge::SEARCHED {
+            let piece = poll_fn(|cx| self.poll_chunk(cx)).await;
+            match piece {
+                Ok(Some(data)) => {
+                    begin.extend_from_slice(&data);
+                    self.early.push_back(data);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.failed = true;
+                    self.close();
+                    return Err(error);
+                }
+            }
+        }
+        match challenge::in_page(&begin) {
+            None => Ok(()),
+            Some(product) => Err(self.challenged(product)),
+        }
+    }
+
+    fn challenged(&self, product: &str) -> Error {
+        let status = self.status.as_u16();
+        let message = format!(
+            "{product} answered {status} with a challenge for browsers in place of the resource"
+        );
+        Error::new(ErrorKind::Challenge, &self.url, message).with_help(
+            "ask the operator to exempt these addresses, or this program, from the bot wall; --contact tells the operator who asks",
+        )
+    }
+
     /// Sets another limit for the unpacked body. A longer body fails with `http.size`.
     pub fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
@@ -330,7 +379,10 @@ impl Response {
     /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`.
     /// After an error the connection is closed and only errors follow.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        let piece = poll_fn(|cx| self.poll_chunk(cx)).await;
+        let piece = match self.early.pop_front() {
+            Some(data) => Ok(Some(data)),
+            None => poll_fn(|cx| self.poll_chunk(cx)).await,
+        };
         let error = match piece {
             Ok(None) => return Ok(None),
             Ok(Some(data)) => {

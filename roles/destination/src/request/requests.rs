@@ -176,12 +176,13 @@ impl<'a> Requests<'a> {
             return opened.answer;
         }
         let asked = Instant::now();
-        let response = self.send(&self.client, request).await?.require_success().map_err(
+        let mut response = self.send(&self.client, request).await?.require_success().map_err(
             |error| match error.status() {
                 Some(500..) => error.passing(),
                 _ => error,
             },
         )?;
+        response.refuse_challenge().await?;
         Ok(Begun { response, begin: Vec::new(), round_trip: asked.elapsed() })
     }
 
@@ -290,6 +291,7 @@ pub(crate) fn net_error(error: abreast_net::Error) -> Error {
     let exit = match error.status() {
         Some(401 | 403 | 407) => ExitCode::Auth,
         _ if error.kind() == abreast_net::ErrorKind::Tls => ExitCode::Tls,
+        _ if error.kind() == abreast_net::ErrorKind::Challenge => ExitCode::Auth,
         _ if error.is_transient() => ExitCode::Retryable,
         _ => ExitCode::SourceInvalid,
     };

@@ -254,6 +254,7 @@ fn get(
     };
     let work = async {
         let mut response = requests.client.send(&request).await?.require_success()?;
+        response.refuse_challenge().await?;
         response.set_limit(length.unwrap_or(most).min(most));
         while let Some(chunk) = response.chunk().await? {
             if let Err(error) = requests.allowance.check().and_then(|()| each(&chunk)) {

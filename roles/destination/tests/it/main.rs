@@ -14,6 +14,7 @@ mod alternates;
 mod audit;
 mod audit_ages;
 mod bad_lists;
+mod challenge;
 mod change_dumps;
 mod changes_since;
 mod choices;

@@ -219,6 +219,7 @@ pub(crate) async fn url(
         };
         let attempt = async {
             let mut response = client.send(&request).await?.require_success()?;
+            response.refuse_challenge().await?;
             let facts = ResponseFacts::of(&response);
             if begin(&facts) == Go::Enough {
                 return Ok(Ok(facts));

@@ -81,6 +81,7 @@ impl Unreachable {
     pub(crate) fn of(error: &abreast_net::Error) -> Option<Self> {
         match error.status() {
             _ if error.kind() == abreast_net::ErrorKind::Tls => Some(Self::Tls),
+            _ if error.kind() == abreast_net::ErrorKind::Challenge => Some(Self::Auth),
             Some(401 | 403 | 407) => Some(Self::Auth),
             _ => error.is_transient().then_some(Self::Network),
         }

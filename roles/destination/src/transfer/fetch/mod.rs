@@ -308,6 +308,9 @@ impl Fetcher {
                 ..Request::new(url)
             };
             let mut response = client.send(&request).await?.require_success()?;
+            if listed.strongest().is_none() {
+                response.refuse_challenge().await?;
+            }
             if response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(Ok(None));
             }

@@ -14,6 +14,8 @@ pub(super) const ENTITIES: &[Row] = &[
     row("fault of an entity: 500", |it| entity(it, BROKEN)),
     row("fault of an entity: garbage", |it| entity(it, Fault::Garbage)),
     row("fault of an entity: it leads to itself", |it| entity(it, Fault::Redirect)),
+    row("fault of an entity: a challenge page", |it| entity(it, Fault::Challenge)),
+    row("fault of an entity: a bot wall", |it| entity(it, Fault::Wall)),
     row("fault of an entity: another one in each run", others),
     row("fault of an entry: it names nothing", nameless),
 ];
@@ -23,14 +25,24 @@ pub(super) const DOCUMENTS: &[Row] = &[
     row("fault of a page: 500", |it| page(it, BROKEN)),
     row("fault of a page: garbage", |it| page(it, Fault::Garbage)),
     row("fault of a page: it leads to itself", |it| page(it, Fault::Redirect)),
+    row("fault of a page: a challenge page", |it| page(it, Fault::Challenge)),
+    row("fault of a page: a bot wall", |it| page(it, Fault::Wall)),
     row("fault of the list of pages: 404", |it| list(it, NOT_FOUND)),
     row("fault of the list of pages: 500", |it| list(it, BROKEN)),
     row("fault of the list of pages: garbage", |it| list(it, Fault::Garbage)),
     row("fault of the list of pages: it leads to itself", |it| list(it, Fault::Redirect)),
+    row("fault of the list of pages: a challenge page", |it| list(it, Fault::Challenge)),
+    row("fault of the list of pages: a bot wall", |it| list(it, Fault::Wall)),
+    row("fault of the list of pages: a bot wall is reported, 200", |it| {
+        walled(it, Fault::Challenge)
+    }),
+    row("fault of the list of pages: a bot wall is reported, 403", |it| walled(it, Fault::Wall)),
     row("fault of the list of all: 404", |it| snapshot(it, NOT_FOUND)),
     row("fault of the list of all: 500", |it| snapshot(it, BROKEN)),
     row("fault of the list of all: garbage", |it| snapshot(it, Fault::Garbage)),
     row("fault of the list of all: it leads to itself", |it| snapshot(it, Fault::Redirect)),
+    row("fault of the list of all: a challenge page", |it| snapshot(it, Fault::Challenge)),
+    row("fault of the list of all: a bot wall", |it| snapshot(it, Fault::Wall)),
     row("fault of the list of all: deletions are stated", stated),
     row("fault of the list of all: a comparison", comparison),
 ];
@@ -82,6 +94,21 @@ fn entity(world: &mut World, fault: Fault) -> Checked {
     world.history.delete(4);
     world.run()?.named()?.lacks(3)?.lacks(4)?.costs(8, 14)?;
     world.run()?.named()?.costs(8, 14)?;
+    world.repair();
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// The list of pages is answered by a bot wall, which the run reports in these words.
+fn walled(world: &mut World, fault: Fault) -> Checked {
+    world.begin_listed(5)?;
+    changed(world);
+    world.fault(world.column.rendered.list(), fault, None);
+    let ran = world.run()?.named()?;
+    let is_reported = ran.reported.iter().any(|it| it.code == "http.challenge");
+    if !is_reported {
+        return Err(format!("expected http.challenge: {}", ran.describe()));
+    }
     world.repair();
     world.run()?.right()?;
     world.rest()

@@ -19,7 +19,18 @@ pub(crate) enum Fault {
     Cut,
     /// The document redirects to itself.
     Redirect,
+    /// A challenge page for browsers, with status 200.
+    Challenge,
+    /// The same with status 403, and a header field that marks it.
+    Wall,
 }
+
+/// As Anubis answers.
+const CHALLENGE: &str = "<!doctype html><html lang=\"en\"><head><title>Making sure you&#39;re not a bot!</title>\
+    <link rel=\"stylesheet\" href=\"/.within.website/x/xess/xess.css\">\
+    <script id=\"anubis_version\" type=\"application/json\">\"v1.21.3\"</script>\
+    <script id=\"anubis_challenge\" type=\"application/json\">{}</script></head>\
+    <body><script src=\"/.within.website/x/cmd/anubis/static/js/main.mjs\"></script></body></html>";
 
 /// The content of the server.
 pub(super) struct Published {
@@ -80,6 +91,13 @@ fn answer(
         Some(Fault::Status(status)) => return Some(Answer::status(status)),
         Some(Fault::Garbage) => return Some(Answer::ok("<garbage & {\"not")),
         Some(Fault::Redirect) => return Some(Answer::status(302).header("location", target)),
+        Some(fault @ (Fault::Challenge | Fault::Wall)) => {
+            let answer = Answer::ok(CHALLENGE).header("content-type", "text/html; charset=utf-8");
+            return Some(match fault {
+                Fault::Wall => Answer { status: 403, ..answer }.header("cf-mitigated", "challenge"),
+                _ => answer,
+            });
+        }
         Some(Fault::Cut) | None => {}
     }
     let (history, form) =
