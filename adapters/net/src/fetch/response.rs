@@ -364,7 +364,7 @@ impl Response {
             "{product} answered {status} with a challenge for browsers in place of the resource"
         );
         Error::new(ErrorKind::Challenge, &self.url, message).with_help(
-            "ask the operator to exempt these addresses, or this program, from the bot wall; --contact tells the operator who asks",
+            "ask the operator to exempt these addresses, or this program, from the bot wall; --contact shows the operator who asks",
         )
     }
 

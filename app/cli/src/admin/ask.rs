@@ -81,6 +81,14 @@ pub(crate) fn base_of(url: &str) -> &str {
         .unwrap_or(url)
 }
 
+/// Access to an address that not everyone may ask.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Access<'a> {
+    pub(crate) token: Option<&'a str>,
+    /// Certificates that are trusted in addition.
+    pub(crate) ca_file: Option<&'a Path>,
+}
+
 /// Asks a server for a path below its URL.
 ///
 /// # Errors
@@ -88,7 +96,7 @@ pub(crate) fn base_of(url: &str) -> &str {
 pub(crate) fn ask_url(
     base: &str,
     path: &str,
-    token: Option<&str>,
+    Access { token, ca_file }: Access<'_>,
     timeout: Duration,
 ) -> Result<Answer> {
     let url = format!("{base}{path}");
@@ -109,7 +117,9 @@ pub(crate) fn ask_url(
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let options = Options { retries: 0, connect_timeout: timeout, ..Options::default() };
+    let extra_roots = ca_file.map(Path::to_owned);
+    let options =
+        Options { retries: 0, connect_timeout: timeout, extra_roots, ..Options::default() };
     let client = Client::new(Shared::new(options));
     let authorization = token.map(Authorization::bearer).transpose()?;
     let work = async {

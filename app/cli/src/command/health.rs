@@ -1,6 +1,7 @@
 //! `abreast health`: asks a running program whether it is alive and ready, for probes of containers and
 //! service managers.
 
+use crate::admin::ask::Access;
 use crate::admin::{ask, socket};
 use crate::command::places::{self, Place};
 use crate::config::admin::token;
@@ -44,6 +45,9 @@ pub(crate) struct HealthArgs {
     /// Send the token in this file, for an address that needs one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Also trust the certificates in this PEM file
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Runs `health`.
@@ -93,7 +97,8 @@ impl Asked<'_> {
             };
             for path in paths {
                 let token = self.given.or(own.as_deref());
-                match ask::ask_url(ask::base_of(&url), path, token, self.left()) {
+                let access = Access { token, ca_file: self.args.ca_file.as_deref() };
+                match ask::ask_url(ask::base_of(&url), path, access, self.left()) {
                     Ok((200, _)) => {}
                     Ok((status, body)) => failures.push(format!("{url}: {status} {body}")),
                     Err(error) => failures.push(format!("{error:#}")),

@@ -3,6 +3,7 @@
 mod collect;
 mod print;
 
+use crate::admin::ask::Access;
 use crate::command::places;
 use crate::program::terminal;
 use abreast_maintenance::StatusReport;
@@ -58,14 +59,18 @@ pub(crate) struct StatusArgs {
     /// Send the token in this file, for an address that needs one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Also trust the certificates in this PEM file
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Runs `status`.
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     let token = args.token_file.as_deref().map(crate::config::admin::token).transpose()?;
+    let access = Access { token: token.as_deref(), ca_file: args.ca_file.as_deref() };
     loop {
         let report = places::of(&args.places, args.config.as_deref(), false)
-            .and_then(|places| collect::report(&places, token.as_deref(), args.timeout));
+            .and_then(|places| collect::report(&places, access, args.timeout));
         let Some(seconds) = args.watch else {
             let report = report?;
             show(args, &report);

@@ -82,6 +82,15 @@ fn a_copy_over_tls_is_exact_and_its_urls_are_https() {
         copy.join("b.bin").exists()
     });
     assert_equal(&world.path("papers"), &copy);
+    for (command, more, code) in [
+        ("health", flags(&trust), 0),
+        ("health", vec![], 1),
+        ("status", flags(&trust), 0),
+        ("status", vec![], 6),
+    ] {
+        let output = run(abreast().args([command, &url(&source)]).args(more));
+        assert_eq!(output.status.code(), Some(code), "{command}: {output:?}");
+    }
     // Without the authority, the server is not believed.
     sync(&url(&source), &world.path("other"), 6, &[]);
     assert_eq!(source.stop(), Some(0));

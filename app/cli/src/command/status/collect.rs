@@ -1,6 +1,6 @@
 //! The report on places: from the programs that use them, else from their databases.
 
-use crate::admin::ask::{ask_url, base_of, in_words, new_report, possible_sockets};
+use crate::admin::ask::{Access, ask_url, base_of, in_words, new_report, possible_sockets};
 use crate::admin::socket;
 use crate::command::places::Place;
 use crate::program::errors::{ExitCodeError, UsageError};
@@ -19,13 +19,13 @@ use std::time::Duration;
 /// A place has neither a store nor a copy, or a server does not answer.
 pub(super) fn report(
     places: &[Place],
-    token: Option<&str>,
+    access: Access<'_>,
     timeout: Duration,
 ) -> Result<StatusReport> {
     let mut report = new_report();
     for place in places {
         if let Some(url) = place.own_url() {
-            of_url(url, token, timeout, &mut report)?;
+            of_url(url, access, timeout, &mut report)?;
             continue;
         }
         let before = report.copies.len();
@@ -135,12 +135,12 @@ fn missing(place: &Place) -> CopyStatus {
 /// Asks a server by its URL: on `/status` of an address for operators, else on `/readyz` and its API.
 fn of_url(
     url: &str,
-    token: Option<&str>,
+    access: Access<'_>,
     timeout: Duration,
     report: &mut StatusReport,
 ) -> Result<()> {
     let base = base_of(url);
-    let ask = |path: &str| ask_url(base, path, token, timeout);
+    let ask = |path: &str| ask_url(base, path, access, timeout);
     let (status, text) = ask("/status")?;
     if status == 200
         && let Ok(found) = serde_json::from_str::<StatusReport>(&text)
