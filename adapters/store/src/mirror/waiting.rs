@@ -250,9 +250,9 @@ impl Mirror {
     /// The number of the last batch, and of its last change.
     fn last_batch(&self) -> Result<(u64, i64), LogError> {
         let text = self.meta(BATCH)?.unwrap_or_default();
-        let parts = text.split_once(' ').and_then(|(given, last)| {
-            Some((given.parse().ok()?, last.parse().ok()?))
-        });
+        let parts = text
+            .split_once(' ')
+            .and_then(|(given, last)| Some((given.parse().ok()?, last.parse().ok()?)));
         Ok(parts.unwrap_or_default())
     }
 
@@ -327,7 +327,8 @@ mod tests {
         // Also without being asked again.
         drop(mirror);
         let mirror = Mirror::open(&path).unwrap();
-        let fetch = Pending { uri: "c".into(), length: Some(5), digests: vec![9], ..Pending::default() };
+        let fetch =
+            Pending { uri: "c".into(), length: Some(5), digests: vec![9], ..Pending::default() };
         mirror.put_pending(&fetch).unwrap();
         assert_eq!(mirror.put_rows_as_planned("c", "c", 1, false).unwrap(), 1);
         let (uri, action) = ("a".to_owned(), PendingAction::Delete);
