@@ -8,6 +8,7 @@ use std::time::Duration;
 /// The command, and its limits.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Command after changes")]
+#[expect(clippy::struct_field_names, reason = "the names of the fields are the keys of a job")]
 pub(crate) struct OnChangeArgs {
     /// Give the changes of the copy to this command (`sh -c`), as JSON lines on standard input, after they are applied. A change
     /// waits until the command ends with exit code 0

@@ -72,19 +72,6 @@ impl World {
     fn runs(&self) -> u32 {
         fs::read_to_string(self.path("runs")).map_or(0, |text| text.trim().parse().unwrap())
     }
-
-    /// Waits until a run of the copy has applied this many changes.
-    fn sync_changes(&self, command: &str, count: u64) {
-        let mut seen = 0;
-        eventually("the changes are in the copy", || {
-            let summary = sync(&self.source.url(), &self.copy(), 0, &["--on-change", command]);
-            seen += ["created", "updated", "deleted"]
-                .map(|key| summary[key].as_u64().unwrap())
-                .iter()
-                .sum::<u64>();
-            seen >= count
-        });
-    }
 }
 
 #[test]

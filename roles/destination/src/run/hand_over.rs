@@ -27,7 +27,7 @@ pub(crate) const TRIES: u32 = 6;
 const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 /// Changes whose paths are determined in one transaction.
 const PATHS_TOGETHER: usize = 1_000;
-/// Interval in which a run that only waits for the command looks for its end.
+/// Interval of the checks whether the command has ended.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A change as a line of JSON: the fields of an item, and the facts about the bytes in the copy.
@@ -61,7 +61,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The state of handing over.
+/// Progress of handing over.
 pub(crate) enum Progress {
     /// No change waits.
     Idle,
