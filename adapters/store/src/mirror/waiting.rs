@@ -1,7 +1,7 @@
 //! Changes of the copy that wait to be given to a command.
 //!
-//! Triggers record each change in the transaction that changes the row of the resource, whichever
-//! code writes the row. A row that changes without its bytes (times, entity tags) is not a change,
+//! Triggers record each change in the transaction that changes the row of the resource, for all
+//! code that writes rows. A row that changes without its bytes (times, entity tags) is not a change,
 //! nor is a row whose file is known to be lost: the bytes that replace the file are.
 
 use super::{Mirror, READ, WRITE, failed};
@@ -358,7 +358,9 @@ mod tests {
         mirror.record_changes(3).unwrap();
         let put = |uris: &[&str]| {
             mirror.begin().unwrap();
-            uris.iter().for_each(|uri| mirror.put_row(&row(uri, 1)).unwrap());
+            for uri in uris {
+                mirror.put_row(&row(uri, 1)).unwrap();
+            }
             mirror.commit().unwrap();
         };
         put(&["a", "b", "c"]);

@@ -223,7 +223,7 @@ mod tests {
 
     fn run(command: &str, timeout: Duration) -> Ended {
         let mut input = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut input, &[b'x'; 1 << 20]).unwrap();
+        std::io::Write::write_all(&mut input, &vec![b'x'; 1 << 20]).unwrap();
         std::io::Seek::rewind(&mut input).unwrap();
         let variables = vec![("ABREAST_SET", Some("papers".into())), ("ABREAST_JOB", None)];
         let (send, woken) = channel();
