@@ -28,6 +28,7 @@ pub use report::events::{
 };
 pub use report::heartbeat::Heartbeat;
 pub use report::last_run::{LastRun, RunProblem};
+pub use report::on_change::OnChange;
 pub use report::open_store::OpenStore;
 pub use report::options::REPLACED_BY;
 pub use report::options::Tolerance;

@@ -167,7 +167,7 @@ const LOG_TABLES: [&str; 9] = [
     "versions",
     "contents",
 ];
-const MIRROR_TABLES: [&str; 10] = [
+const MIRROR_TABLES: [&str; 11] = [
     "meta",
     "resource",
     "pending",
@@ -178,6 +178,7 @@ const MIRROR_TABLES: [&str; 10] = [
     "description",
     "superseded",
     "deprecation",
+    "waiting_change",
 ];
 
 /// Copies the readable rows of a damaged database into a new one, which then replaces it. Returns

@@ -19,6 +19,7 @@ mod patches;
 mod plan;
 mod rows;
 mod transaction;
+mod waiting;
 
 pub use access::Access;
 pub use described::Described;
@@ -30,6 +31,7 @@ pub use plan::{
     PendingState, PlanSummary, Task,
 };
 pub use rows::{Document, Row};
+pub use waiting::{WAITING_CHANGES_MAX, WaitingBatch, WaitingChange, WaitingKind};
 
 use crate::database::connection::{Durability, beside, open_own_connection, sqlite_error};
 use crate::database::migration::{check_schema, migrate};
@@ -39,7 +41,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 11] = [
+pub(crate) const STEPS: [&str; 12] = [
     include_str!("../migrations/mirror_0001.sql"),
     include_str!("../migrations/mirror_0002.sql"),
     include_str!("../migrations/mirror_0003.sql"),
@@ -51,6 +53,7 @@ pub(crate) const STEPS: [&str; 11] = [
     include_str!("../migrations/mirror_0009.sql"),
     include_str!("../migrations/mirror_0010.sql"),
     include_str!("../migrations/mirror_0011.sql"),
+    include_str!("../migrations/mirror_0012.sql"),
 ];
 /// Tables that exist during one run; SQLite moves them from its cache to a file when they become
 /// large.
@@ -87,6 +90,10 @@ pub struct Mirror {
     counted: Cell<Option<(u64, PendingCounts)>>,
     /// Whether any resource has a row in `access`. If not, the table need not be searched.
     may_have_access: Cell<bool>,
+    /// Most changes that wait for a command; `None` if changes are not recorded.
+    recorded_max: Cell<Option<u64>>,
+    /// Whether the triggers that record changes exist.
+    has_triggers: Cell<bool>,
 }
 
 /// Size of a log that is not copied into the database: the next run reads it in a few milliseconds,
@@ -120,14 +127,18 @@ impl Mirror {
         let any =
             connection.query_row("SELECT EXISTS (SELECT 1 FROM access)", [], |row| row.get(0));
         let may_have_access = Cell::new(any.map_err(failed(READ))?);
-        Ok(Self {
+        let mirror = Self {
             connection,
             log_file: Some(beside(path, "-wal")),
             is_reader: false,
             has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access,
-        })
+            recorded_max: Cell::default(),
+            has_triggers: Cell::default(),
+        };
+        mirror.continue_recording()?;
+        Ok(mirror)
     }
 
     /// Opens an existing database read-only, also while another process writes it. Returns `None`
@@ -167,6 +178,8 @@ impl Mirror {
             has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access: Cell::new(any),
+            recorded_max: Cell::default(),
+            has_triggers: Cell::default(),
         }))
     }
 
@@ -189,6 +202,8 @@ impl Mirror {
             has_durable_names: Cell::new(false),
             counted,
             may_have_access,
+            recorded_max: Cell::default(),
+            has_triggers: Cell::default(),
         })
     }
 
@@ -205,6 +220,8 @@ impl Mirror {
             has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access: Cell::new(false),
+            recorded_max: Cell::default(),
+            has_triggers: Cell::default(),
         })
     }
 
@@ -229,6 +246,8 @@ impl Mirror {
             has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access: Cell::new(false),
+            recorded_max: Cell::default(),
+            has_triggers: Cell::default(),
         })
     }
 

@@ -128,7 +128,9 @@ impl Mirror {
             self.replace_begin((table, "uri"), old, "\u{1}")?;
             self.replace_begin((table, "uri"), "\u{1}", new)?;
         }
-        self.rebase_addresses(old, new)
+        self.rebase_addresses(old, new)?;
+        // The URIs of all resources are others now.
+        self.overflow()
     }
 
     /// Replaces the prefix `old` by `new` in the addresses of resources that are not requested at

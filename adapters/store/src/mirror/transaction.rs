@@ -17,6 +17,7 @@ impl Mirror {
     /// # Errors
     /// The system's own, for example no space.
     pub fn commit(&self) -> Result<(), LogError> {
+        self.bound_waiting()?;
         self.connection.execute_batch("COMMIT").map_err(failed(WRITE))
     }
 

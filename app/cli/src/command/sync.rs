@@ -186,6 +186,9 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
                 Err(error) => return print_error(&UsageError(error.to_string()).into()),
             }
         }
+        if let Some(on_change) = &mut options.on_change {
+            on_change.job.clone_from(name);
+        }
         let options = &options;
         let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
         let job = name.as_deref().filter(|_| several);
@@ -363,6 +366,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Re
     options.max_bytes = args.max_bytes;
     options.max_time = args.max_time;
     args.offer.apply(&mut options);
+    args.on_change.apply(&mut options);
     if args.notifications.account.xmpp_jid.is_some() && !args.follow {
         bail!(UsageError("`--xmpp-jid` is for copies that follow (help: add --follow)".to_owned()));
     }

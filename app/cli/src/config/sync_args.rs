@@ -4,6 +4,7 @@ use crate::config::access::AccessArgs;
 use crate::config::admin::AdminArgs;
 use crate::config::filter_rules::ordered_rules;
 use crate::config::follow_args::FollowArgs;
+use crate::config::on_change_args::OnChangeArgs;
 use crate::config::source_args::{OfferArgs, ReadingArgs};
 use crate::values::json_ld::JsonLdContext;
 use crate::values::sizes::parse_size;
@@ -170,6 +171,8 @@ pub(crate) struct SyncArgs {
     pub(crate) offer: OfferArgs,
     #[command(flatten)]
     pub(crate) notifications: FollowArgs,
+    #[command(flatten)]
+    pub(crate) on_change: OnChangeArgs,
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 }

@@ -41,6 +41,7 @@ mod maintenance;
 mod many;
 mod memory;
 mod old_backups;
+mod on_change;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod package;

@@ -109,6 +109,12 @@ impl Inbox {
         self.wake.notify_all();
     }
 
+    /// The reader has something else to do.
+    pub(crate) fn stir(&self) {
+        self.lock().changed = true;
+        self.wake.notify_all();
+    }
+
     /// Whether notifications come: then the lists are polled less often.
     pub(crate) fn set_live(&self, live: bool) {
         let mut waiting = self.lock();

@@ -216,6 +216,10 @@ pub struct Summary {
     pub failed: u64,
     /// Deletions held back: after failures, or beyond the limit.
     pub held: u64,
+    /// Changes of the copy that the command of
+    /// [`SyncOptions::on_change`](crate::SyncOptions::on_change) did not accept in several tries; the
+    /// next run gives them to it again.
+    pub not_handed_over: u64,
     /// The time of the first run that held deletions back, as a W3C Datetime.
     pub held_since: Option<String>,
     /// The time of the first of the uninterrupted runs with failures or refusals, as a W3C
@@ -258,7 +262,7 @@ impl Summary {
             ExitCode::Limit
         } else if self.delete_limit {
             ExitCode::DeleteLimit
-        } else if self.failed + self.skipped + self.newly_invalid > 0 {
+        } else if self.failed + self.skipped + self.newly_invalid + self.not_handed_over > 0 {
             ExitCode::Partial
         } else {
             ExitCode::Ok
@@ -283,6 +287,7 @@ impl Summary {
             (&mut self.skipped, run.skipped),
             (&mut self.failed, run.failed),
             (&mut self.held, run.held),
+            (&mut self.not_handed_over, run.not_handed_over),
             (&mut self.damaged, run.damaged),
             (&mut self.unverified, run.unverified),
             (&mut self.untried, run.untried),
@@ -334,6 +339,7 @@ mod tests {
             skipped: 1,
             failed: 1,
             held: 1,
+            not_handed_over: 1,
             held_since: None,
             failing_since: None,
             damaged: 1,

@@ -105,7 +105,8 @@ impl LastRun {
         let ended = now().to_string();
         let is_complete = failure.is_none()
             && summary.outcome() == ExitCode::Ok
-            && summary.held + summary.failed + summary.skipped + summary.untried == 0;
+            && summary.held + summary.failed + summary.skipped + summary.untried == 0
+            && summary.not_handed_over == 0;
         let exit_code = failure.map_or(summary.exit_code, |(_, error)| error.exit_code().number());
         let record = Self {
             succeeded: if is_complete { Some(ended.clone()) } else { before.succeeded },

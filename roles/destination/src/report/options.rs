@@ -1,6 +1,7 @@
 //! Options of synchronisations and audits.
 
 use crate::report::heartbeat::Heartbeat;
+use crate::report::on_change::OnChange;
 use crate::report::sinks::SinkOptions;
 use crate::report::uri_list::UriList;
 use abreast_core::filter::Filter;
@@ -253,6 +254,8 @@ pub struct SyncOptions {
     /// Limits and headers of the HTTP client. [`Self::connections`] and [`Self::allow_downgrade`]
     /// replace the fields `connections_per_host` and `allow_downgrade`.
     pub net: abreast_net::Options,
+    /// The command that is given the changes of the copy. Default: none.
+    pub on_change: Option<OnChange>,
     /// The sign that the run works, for a watchdog. Runs with clones of these options share it.
     pub heartbeat: Heartbeat,
 }
@@ -302,6 +305,7 @@ impl SyncOptions {
             dumps: Dumps::Auto,
             history: None,
             net: abreast_net::Options::default(),
+            on_change: None,
             heartbeat: Heartbeat::default(),
         }
     }

@@ -1,13 +1,17 @@
 //! Following a Source: consecutive runs, when changes are announced and when the lists are due.
 
+use crate::copy::names::DATABASE;
+use crate::copy::state::state_of;
 use crate::push::{Inbox, Pushing, Wakeup, listen};
 use crate::read::choice::Choice;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Problem, Summary};
 use crate::report::options::SyncOptions;
 use crate::request::robots::Robots;
-use crate::run::sync::{Ran, Wake, sync_with};
+use crate::run::hand_over::{HandOver, Progress};
+use crate::run::sync::{Handing, Ran, Wake, sync_with};
 use abreast_net::Shared;
+use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -43,8 +47,8 @@ pub fn follow(
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
     let mut choice = Choice::default();
-    let mut ran =
-        sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
+    let first = Wake { handing: Handing::Caller { has_failed: false }, ..Wake::default() };
+    let mut ran = sync_with(options, observer, cancel, &shared, &robots, first, &mut choice)?;
     observer.attempted(None);
     // The copy has the new address now.
     let options = &SyncOptions { moved: false, ..options.clone() };
@@ -58,8 +62,25 @@ pub fn follow(
     };
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
+    let mut hand_over = HandOver::new(options);
+    let database = state_of(options).join(DATABASE);
     loop {
-        let due = pace.due(inbox.is_live());
+        let poll_due = pace.due(inbox.is_live());
+        let mut due = poll_due;
+        if let Some(hand_over) = &mut hand_over {
+            let open = || Ok(Box::new(Mirror::open(&database)?));
+            let waker = Arc::clone(&inbox);
+            let had_failed = hand_over.has_failed();
+            if let Progress::Pause(until) =
+                hand_over.advance(open, observer, move || waker.stir())?
+            {
+                due = due.min(until);
+            }
+            if had_failed != hand_over.has_failed() {
+                // A run reports and records this.
+                inbox.pull();
+            }
+        }
         let beat = &options.heartbeat;
         let woken = inbox.wait(pace.earliest, pace.poll_from, due, cancel, beat);
         for note in inbox.take_notes() {
@@ -70,6 +91,8 @@ pub fn follow(
             Wakeup::Stopped => break,
             Wakeup::Changed => continue,
             Wakeup::Notified(notifications) => Some(notifications),
+            // The next try of the command is due.
+            Wakeup::Due if Instant::now() < poll_due => continue,
             Wakeup::Due => None,
         };
         if robots.is_stale() {
@@ -83,7 +106,13 @@ pub fn follow(
             poll_from: was_notified.then_some(pace.poll_from),
             looks_again,
             is_held: true,
+            handing: Handing::Caller {
+                has_failed: hand_over.as_ref().is_some_and(HandOver::has_failed),
+            },
         };
+        if let Some(hand_over) = &mut hand_over {
+            hand_over.note_run();
+        }
         let begun = Instant::now();
         match sync_with(options, observer, cancel, &shared, &robots, wake, &mut choice) {
             Ok(mut ran) => {

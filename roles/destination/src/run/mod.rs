@@ -2,7 +2,9 @@
 
 pub(crate) mod audit;
 pub mod check;
+mod command;
 pub(crate) mod follow;
+mod hand_over;
 pub(crate) mod moved;
 pub(crate) mod open_files;
 mod parts;

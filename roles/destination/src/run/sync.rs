@@ -25,6 +25,7 @@ use crate::report::reporter::Reporter;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
 use crate::request::robots::Robots;
+use crate::run::hand_over::{HandOver, note_paths};
 use crate::run::moved;
 use crate::run::parts::parts_of;
 use crate::run::settle::{settle, written_text};
@@ -75,6 +76,21 @@ pub(crate) struct Wake {
     pub(crate) looks_again: bool,
     /// Whether the caller holds the lock of the copy for all its runs.
     pub(crate) is_held: bool,
+    /// Who gives the changes of the copy to the command.
+    pub(crate) handing: Handing,
+}
+
+/// Who gives the changes of the copy to the command of the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Handing {
+    /// The run, before it ends.
+    #[default]
+    Run,
+    /// The caller, between the runs.
+    Caller {
+        /// Whether the command failed too often.
+        has_failed: bool,
+    },
 }
 
 /// The result of a run when following.
@@ -115,6 +131,9 @@ pub(crate) fn sync_with(
     planner.polling.looks_again = wake.looks_again;
     let mut report = Reporter::new(observer, shared, options.dry_run);
     report.lasting = Continued::begin(&mirror)?;
+    if let Some(on_change) = options.on_change.as_ref().filter(|_| !options.dry_run) {
+        mirror.record_changes(on_change.waiting_max)?;
+    }
     let mut run = Run {
         options,
         state: &own_folder,
@@ -145,6 +164,9 @@ pub(crate) fn sync_with(
     let reader = match choice.reader_of_run(&requests, options, &mirror) {
         Ok(reader) => reader,
         Err(error) => {
+            if error.exit_code() != ExitCode::Cancelled {
+                run.hand_over(wake.handing)?;
+            }
             if !options.dry_run && has_begun(&mirror)? {
                 let problems = run.report.problems.take();
                 let failure = Some((options.url.as_str(), &error));
@@ -159,10 +181,12 @@ pub(crate) fn sync_with(
         run.report.notice("source.moved", &options.url, &message);
     }
     let result = run.run(reader);
-    let Run { planner: Planner { polling, .. }, report, .. } = run;
-    let Reporter { mut summary, lasting, problems, .. } = report;
     // Discards an unfinished transaction.
     mirror.rollback()?;
+    let is_stopped = result.as_ref().is_err_and(|error| error.exit_code() == ExitCode::Cancelled);
+    let result = if is_stopped { result } else { run.hand_over(wake.handing).and(result) };
+    let Run { planner: Planner { polling, .. }, report, .. } = run;
+    let Reporter { mut summary, lasting, problems, .. } = report;
     let is_kept = result.is_ok() || has_begun(&mirror)?;
     if is_kept {
         made.keep_unless(options.dry_run);
@@ -346,6 +370,30 @@ impl<'a> Run<'a> {
         let state = self.state;
         fetch_versions(&mut self.context(), state, &rules)?;
         self.report.summary.cursor = Position::load(mirror)?.text();
+        Ok(())
+    }
+
+    /// Gives the changes of this run, and changes that wait since earlier runs, to the command of the
+    /// user.
+    fn hand_over(&mut self, handing: Handing) -> Result<(), Error> {
+        let (options, mirror) = (self.options, self.planner.mirror);
+        let Some(mut hand_over) = HandOver::new(options) else { return Ok(()) };
+        if let Some(sink) = &self.planner.sink {
+            note_paths(mirror, &**sink)?;
+        }
+        let has_failed = match handing {
+            Handing::Caller { has_failed } => has_failed,
+            Handing::Run => {
+                let accepted = hand_over.finish(mirror, self.report.observer, self.requests.cancel);
+                self.report.summary.notices += hand_over.notices();
+                !accepted?
+            }
+        };
+        let waiting = if has_failed { mirror.count_waiting(u64::MAX)? } else { 0 };
+        if waiting > 0 {
+            self.report.summary.not_handed_over = waiting;
+            self.report.problem("on-change.given-up", &options.url, &HandOver::failure(waiting));
+        }
         Ok(())
     }
 
