@@ -1,6 +1,7 @@
 //! Meters: how far long work is, for a display that reads them now and then.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,6 +54,16 @@ struct Told {
     next: u64,
     retry: Option<Retry>,
     ended: VecDeque<MeterState>,
+    source: Option<ByteSource>,
+}
+
+/// A counter of bytes elsewhere.
+struct ByteSource(Box<dyn Fn() -> u64 + Send>);
+
+impl fmt::Debug for ByteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByteSource")
+    }
 }
 
 /// A request that is repeated soon.
@@ -139,11 +150,18 @@ impl Meter {
         }
     }
 
-    /// Sets how many items and bytes were dealt with, for work that has its own counters.
-    pub fn set(&self, done: u64, bytes: u64) {
+    /// Sets how many items were dealt with, for work that has its own counter.
+    pub fn set(&self, done: u64) {
         let Some(values) = &self.0 else { return };
         values.done.store(done, Relaxed);
-        values.bytes.store(bytes, Relaxed);
+    }
+
+    /// Takes the bytes of the phase from a counter elsewhere, such as that of all connections. `source` is
+    /// called only when the values are read.
+    pub fn read_bytes_from(&self, source: impl Fn() -> u64 + Send + 'static) {
+        if let Some(values) = &self.0 {
+            values.lock().source = Some(ByteSource(Box::new(source)));
+        }
     }
 
     /// Names an item as long as the result exists. `name` is called only if somebody listens.
@@ -194,7 +212,10 @@ impl Values {
             phase: told.phase,
             done: self.done.load(Relaxed),
             total: self.total.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
+            bytes: told
+                .source
+                .as_ref()
+                .map_or_else(|| self.bytes.load(Relaxed), |source| source.0()),
             total_bytes: self.total_bytes.load(Relaxed),
             elapsed: told.began.map_or(Duration::ZERO, |began| began.elapsed()),
             names: told.names.iter().map(|(_, name)| name.clone()).collect(),
@@ -210,7 +231,7 @@ impl Values {
             }
             told.ended.push_back(state);
         }
-        (told.phase, told.began, told.retry) = ("", None, None);
+        (told.phase, told.began, told.retry, told.source) = ("", None, None, None);
         for counter in [&self.done, &self.total, &self.bytes, &self.total_bytes] {
             counter.store(0, Relaxed);
         }
@@ -243,6 +264,17 @@ mod tests {
         assert_eq!((ended[0].phase, ended[0].done, ended[0].total_bytes), ("fetching", 1, 30));
         assert!(meter.ended().is_empty());
         assert_eq!(meter.state().unwrap(), MeterState::default());
+    }
+
+    #[test]
+    fn bytes_may_be_counted_elsewhere() {
+        let meter = Meter::listening();
+        meter.begin("fetching");
+        meter.read_bytes_from(|| 7);
+        meter.set(2);
+        assert_eq!(meter.state().map(|state| (state.done, state.bytes)), Some((2, 7)));
+        meter.begin("deleting");
+        assert_eq!((meter.ended()[0].bytes, meter.state().unwrap().bytes), (7, 0));
     }
 
     #[test]
