@@ -392,6 +392,11 @@ pub(crate) fn failed(reporter: &Reporter, error: &abreast_destination::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::progress::ProgressArgs;
+
+    fn hidden() -> Progress {
+        ProgressArgs::hidden().begin(false, false)
+    }
 
     fn summary(mode: Mode, created: u64, failed: u64) -> Summary {
         let mut summary = Summary::default();
@@ -472,7 +477,7 @@ mod tests {
 
     #[test]
     fn held_deletions_are_reported_until_they_change() {
-        let reporter = Reporter::new(false, true, false).following();
+        let reporter = Reporter::new(false, true, false, hidden()).following();
         let run = |message: &str, held: u64| {
             let problem = Problem { code: "delete.limit", uri: "http://h/", message };
             let printed = held > 0 && !reporter.is_still_held(&problem);
@@ -489,7 +494,7 @@ mod tests {
 
     #[test]
     fn repeated_failure_is_counted_until_it_ends() {
-        let reporter = Reporter::new(false, true, false).following();
+        let reporter = Reporter::new(false, true, false, hidden()).following();
         for code in [MISMATCH, "http.status"] {
             let problem = Problem { code, uri: code, message: "other bytes" };
             (0..3).for_each(|_| reporter.event(&Event::Error(problem)));

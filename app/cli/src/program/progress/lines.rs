@@ -285,7 +285,7 @@ mod tests {
         ("a.pdf", "a.pdf"),
         (
             "2024/reports/a-very-long-name-of-a-report-with-figures.pdf",
-            "2024/reports/a-ver...t-with-figures.pdf",
+            "2024/reports/a-ver...rt-with-figures.pdf",
         ),
         (
             "日本語の長い名前のファイル/日本語の長い名前のファイル.pdf",

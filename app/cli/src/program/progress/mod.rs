@@ -44,6 +44,11 @@ pub(crate) struct ProgressArgs {
 }
 
 impl ProgressArgs {
+    /// Nothing is shown.
+    pub(crate) fn hidden() -> Self {
+        Self { progress: Some(ProgressKind::None) }
+    }
+
     /// Begins to show the progress of a run.
     pub(crate) fn begin(&self, quiet: bool, json: bool) -> Progress {
         self.begin_job(quiet, json, None)
@@ -375,9 +380,8 @@ mod tests {
 
     #[test]
     fn objects_have_the_fields_of_status() {
-        let Progress(run) = Progress::new(ProgressKind::Json, true, Some("papers"));
-        let run = run.unwrap();
-        lock(&ACTIVE).runs.retain(|other| !Arc::ptr_eq(other, &run));
+        let progress = Progress::new(ProgressKind::Json, true, Some("papers"));
+        let run = progress.0.clone().unwrap();
         let mut state = MeterState { phase: "fetching", done: 1, ..MeterState::default() };
         let text = run.object(&state, Instant::now());
         assert_eq!(
