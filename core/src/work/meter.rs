@@ -113,7 +113,7 @@ impl Meter {
         Self(Some(Arc::default()))
     }
 
-    /// Whether anybody listens.
+    /// Whether the meter has counters, because a display reads them.
     pub fn is_listening(&self) -> bool {
         self.0.is_some()
     }

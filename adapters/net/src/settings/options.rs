@@ -73,7 +73,7 @@ pub struct Options {
     pub client_certificate: Option<ClientCertificate>,
     /// Whether gzip may be requested at all; a request asks for it with `accept_gzip`. Default yes.
     pub gzip: bool,
-    /// Told of each request that is repeated, before the wait. Default none.
+    /// Called for each repeated request, before the wait. Default none.
     pub on_retry: RetryListener,
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The lines of progress that are on the terminal now.
 static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Columns and rows of a terminal that does not tell its size.
+/// Columns and rows of a terminal without a known size.
 const SIZE: (usize, usize) = (80, 24);
 
 /// Prints one line on standard output, for people or as JSON, without logins of URLs. A closed pipe is not an error.
@@ -177,8 +177,8 @@ pub(crate) fn error_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Columns and rows of the terminal at standard error. The variables COLUMNS and LINES replace what
-/// a terminal does not tell.
+/// Columns and rows of the terminal at standard error. The variables COLUMNS and LINES replace
+/// unknown values.
 pub(crate) fn error_size() -> (usize, usize) {
     let of = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let told = rustix::termios::tcgetwinsize(io::stderr()).ok();
@@ -187,7 +187,7 @@ pub(crate) fn error_size() -> (usize, usize) {
     (or(columns, "COLUMNS", SIZE.0), or(rows, "LINES", SIZE.1))
 }
 
-/// Draws lines of progress on the terminal at standard error, in place of those drawn before. The
+/// Draws lines of progress on the terminal at standard error, in place of the earlier lines. The
 /// lines fit into its columns.
 pub(crate) fn show(lines: &[String]) {
     let mut shown = shown();

@@ -1,11 +1,11 @@
-//! What a run tells a meter: retries, and names of resources in work.
+//! Retries and resources in work, as a run reports them to a meter.
 
 use abreast_core::{Meter, Retry};
 use abreast_net::{ErrorKind, Options, RepeatedRequest, RetryListener};
 use std::error::Error as _;
 use std::time::Instant;
 
-/// The options of a client that tells the meter of its retries.
+/// The options of a client that reports its retries to a meter.
 pub(crate) fn with_meter(net: Options, meter: &Meter) -> Options {
     if !meter.is_listening() {
         return net;

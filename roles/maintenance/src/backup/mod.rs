@@ -270,7 +270,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     })
 }
 
-/// Tells a meter how many contents there are, if anybody listens.
+/// Sets the number and bytes of all contents in a meter that is read.
 pub(crate) fn expect_contents(meter: &Meter, contents: &View) -> Result<()> {
     if !meter.is_listening() {
         return Ok(());

@@ -10,6 +10,7 @@ const NOT_FOR_FILES: &[&str] = &[
     "all",
     "json",
     "quiet",
+    "progress",
     "verbose",
     "dry_run",
     "test_filter",

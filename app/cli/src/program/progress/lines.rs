@@ -6,7 +6,7 @@ use indicatif::{HumanBytes, HumanCount};
 use std::time::{Duration, Instant};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Stands for what was left out of a long name.
+/// Replaces the middle of a long name.
 const GAP: &str = "...";
 /// Fewest columns of a name with a gap.
 const NAME_MIN: usize = 8;
@@ -195,7 +195,7 @@ pub(crate) fn end_line(job: Option<&str>, ended: &MeterState, columns: usize) ->
     joined(parts, "; ", columns)
 }
 
-/// A name without what controls a terminal, and without logins.
+/// A name with escaped control characters, and without logins.
 fn printable(name: &str) -> String {
     visible(&without_logins(name)).into_owned()
 }
@@ -209,7 +209,7 @@ pub(crate) fn shortened(text: &str, columns: usize) -> String {
     if room == 0 {
         return GAP[..columns.min(GAP.len())].to_owned();
     }
-    // The end of a name tells more than its start.
+    // The end of a name is more specific than its start.
     let (start, end) = (room / 2, room - room / 2);
     let mut head = String::new();
     for char in text.chars() {

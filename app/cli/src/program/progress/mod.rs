@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause between two looks at the meters.
+/// Interval at which the meters are read.
 const TICK: Duration = Duration::from_millis(200);
 /// Columns of a line in a log, at most.
 const LOG_COLUMNS: usize = 240;
@@ -49,12 +49,12 @@ impl ProgressArgs {
         Self { progress: Some(ProgressKind::None) }
     }
 
-    /// Begins to show the progress of a run.
+    /// Starts the display of a run's progress.
     pub(crate) fn begin(&self, quiet: bool, json: bool) -> Progress {
         self.begin_job(quiet, json, None)
     }
 
-    /// Begins to show the progress of a job, which is named if several run.
+    /// Starts the display of a job, with its name if several jobs run.
     pub(crate) fn begin_job(&self, quiet: bool, json: bool, job: Option<&str>) -> Progress {
         let kind = match self.progress {
             // Lines cannot be redrawn where the cursor cannot move.
@@ -93,7 +93,7 @@ struct ShownRun {
     display: Mutex<Display>,
 }
 
-/// What was shown so far.
+/// Speed and times of the earlier output of a run.
 struct Display {
     speed: SpeedMeter,
     lines: LinePace,
@@ -160,7 +160,7 @@ impl Progress {
         active.runs.push(Arc::clone(&run));
         if !active.has_thread {
             let started = std::thread::Builder::new().name("progress".to_owned()).spawn(watch);
-            // Without a thread there is no progress; the work is done nevertheless.
+            // If the thread cannot start, the work is done and not shown.
             active.has_thread = started.is_ok();
         }
         Self(Some(run))
@@ -171,7 +171,7 @@ impl Progress {
         self.0.as_ref().map_or_else(Meter::default, |run| run.meter.clone())
     }
 
-    /// Ends the phase: until the next one begins, nothing is shown.
+    /// Ends the phase. Nothing is shown before the next phase.
     pub(crate) fn clear(&self) {
         if let Some(run) = &self.0 {
             run.meter.end();
@@ -313,7 +313,7 @@ impl ShownRun {
     }
 }
 
-/// Shows all runs until there are none.
+/// Shows all runs, and ends after the last one.
 fn watch() {
     loop {
         std::thread::sleep(TICK);

@@ -57,7 +57,7 @@ impl SpeedMeter {
 /// When a log gets a line.
 #[derive(Debug)]
 pub(super) struct LinePace {
-    /// Lines were asked for: also the ends of short phases are told.
+    /// Lines were requested: the ends of short phases are printed too.
     is_wanted: bool,
     last: Instant,
     idle: Option<Instant>,
