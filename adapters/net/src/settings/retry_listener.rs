@@ -21,7 +21,9 @@ pub struct RepeatedRequest<'a> {
 
 /// A function that is called before the wait for each repetition; by default none.
 #[derive(Clone, Default)]
-pub struct RetryListener(Option<Arc<dyn Fn(&RepeatedRequest<'_>) + Send + Sync>>);
+pub struct RetryListener(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&RepeatedRequest<'_>) + Send + Sync;
 
 impl RetryListener {
     /// Calls `listener` on the thread of the request: it must not block.

@@ -300,7 +300,8 @@ fn build(
                 stores.keep();
                 let contents = contents.get_or_insert(stores.contents()?);
                 let log = (&log, private.clone());
-                let report = read_rdf(args, &stores, log, (&set.slug, id), origin, contents)?;
+                let (set_id, meter) = ((set.slug.as_str(), id), meter.clone());
+                let report = read_rdf(args, &stores, log, set_id, origin, (contents, meter))?;
                 scanned.files += report.entities;
                 scanned.changes += report.created + report.updated + report.deleted;
                 let representations = Representations::elsewhere()
@@ -367,7 +368,7 @@ fn read_rdf(
     (log, private): (&Arc<dyn ChangeLog>, Private),
     (slug, set): (&str, abreast_core::SetId),
     origin: &RdfOrigin,
-    contents: &Contents,
+    (contents, meter): (&Contents, Meter),
 ) -> Result<RdfReport> {
     let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(stores)?);
     options.digests = origin.digests;
@@ -377,6 +378,7 @@ fn read_rdf(
     options.sort.leave_out_invalid = origin.leave_out_invalid;
     options.sort.contexts = origin.contexts.clone();
     options.confirm_deletions = args.confirm_deletions;
+    options.meter = meter;
     let record = (!args.reread).then(|| options.record_of_files(slug));
     let (log, contents) = (Arc::clone(log), contents.clone());
     let read = match &origin.descriptions {

@@ -64,7 +64,10 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
 
 /// Replaces the complete state of a set by the contents of RDF files.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
-    let result = args.check(true).and_then(|()| crate::command::rdf::import(args));
+    let progress = args.progress.begin(false, args.json);
+    let meter = progress.meter();
+    let result = args.check(true).and_then(|()| crate::command::rdf::import(args, &meter));
+    drop(progress);
     let code = match &result {
         Ok(report) if report.left_out + report.invalid_statements > 0 => 3,
         Ok(_) => 0,
@@ -126,29 +129,19 @@ fn import(args: &ImportArgs, total: &mut BatchCounts, meter: &Meter) -> Result<(
     let record =
         |input, batches: &mut Batches<'_>| record(args, file, input, batches).map_err(wrong_input);
     let open = || -> Result<Box<dyn Read>> {
-        Ok(match file {
-            Some(path) => {
-                let file = File::open(path)
-                    .with_context(|| format!("cannot read `{}`", path.display()))?;
-                let (length, meter) =
-                    (file.metadata().map_or(0, |facts| facts.len()), meter.clone());
-                match extension(path).filter(|ending| PACKED.contains(&ending.as_str())) {
-                    Some(ending) => {
-                        let input = abreast_statements::unpacked(file, &ending)
-                            .with_context(|| format!("cannot unpack `{}`", path.display()))?;
-                        Box::new(CountedRead { input, meter })
-                    }
-                    None => {
-                        meter.expect(0, length);
-                        Box::new(CountedRead { input: file, meter })
-                    }
-                }
-            }
-            None => {
-                let meter = meter.clone();
-                Box::new(CountedRead { input: std::io::stdin().lock(), meter })
-            }
-        })
+        let meter = meter.clone();
+        let Some(path) = file else {
+            return Ok(Box::new(CountedRead { input: std::io::stdin().lock(), meter }));
+        };
+        let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let ending = extension(path).filter(|ending| PACKED.contains(&ending.as_str()));
+        let Some(ending) = ending else {
+            meter.expect(0, file.metadata().map_or(0, |facts| facts.len()));
+            return Ok(Box::new(CountedRead { input: file, meter }));
+        };
+        let input = abreast_statements::unpacked(file, &ending)
+            .with_context(|| format!("cannot unpack `{}`", path.display()))?;
+        Ok(Box::new(CountedRead { input, meter }))
     };
     meter.begin("checking");
     if args.dry_run {

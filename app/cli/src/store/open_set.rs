@@ -137,7 +137,7 @@ impl SetOpener<'_> {
         let [of_scans, of_dumps, of_snapshots] = &progress;
         let opened = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
-            Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
+            Origin::Rdf(origin) => self.rdf(origin, &set.slug, id, of_scans)?,
             Origin::Folder(folder) => self.folder(folder, id, (&links, of_scans), &set, former)?,
         };
         let Opened { representations, watch, rdf, status, copies, deposit, entities } = opened;
@@ -236,12 +236,19 @@ impl SetOpener<'_> {
     }
 
     /// Entities, and the watch of what describes them.
-    fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
+    fn rdf(
+        &self,
+        origin: &RdfOrigin,
+        slug: &str,
+        id: SetId,
+        progress: &Progress,
+    ) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
         let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(self.stores)?);
         options.digests = origin.digests;
         options.hold_deletions = origin.hold_deletions;
+        options.meter = progress.meter();
         options.skolemize.clone_from(&origin.skolemize);
         options.base.clone_from(&origin.base);
         options.sort.graphs.clone_from(&origin.graphs);

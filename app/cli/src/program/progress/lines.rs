@@ -27,20 +27,21 @@ pub(crate) struct Speed {
     pub(crate) bytes: Option<f64>,
 }
 
-/// The fields of a line, in order. In too few columns, the last ones are left out.
-const FIELDS: [fn(&Shown<'_>) -> Option<String>; 5] = [phase, items, bytes, speed, left];
+/// The fields of a line after the phase, in order. In too few columns, the last ones are left out.
+const FIELDS: [fn(&Shown<'_>) -> Option<String>; 4] = [items, bytes, speed, left];
 
-fn phase(shown: &Shown<'_>) -> Option<String> {
-    Some(match shown.job {
+fn phase(shown: &Shown<'_>) -> String {
+    match shown.job {
         Some(job) => format!("{}: {}", printable(job), shown.state.phase),
         None => shown.state.phase.to_owned(),
-    })
+    }
 }
 
 fn items(shown: &Shown<'_>) -> Option<String> {
     let MeterState { done, total, .. } = shown.state;
-    Some(match total {
-        0 => HumanCount(done).to_string(),
+    Some(match (done, total) {
+        (0, 0) => return None,
+        (_, 0) => HumanCount(done).to_string(),
         _ => format!("{}/{}", HumanCount(done), HumanCount(total)),
     })
 }
@@ -92,8 +93,9 @@ fn short_time(time: Duration) -> String {
 
 /// A phase in one line of at most `columns`.
 pub(crate) fn phase_line(shown: &Shown<'_>, columns: usize) -> String {
-    let fields = FIELDS.iter().filter_map(|field| field(shown));
-    joined(fields.collect(), ", ", columns)
+    let mut fields = vec![phase(shown)];
+    fields.extend(FIELDS.iter().filter_map(|field| field(shown)));
+    joined(fields, ", ", columns)
 }
 
 /// The first parts that fit into `columns`; if none does, the first one shortened.

@@ -33,18 +33,19 @@ impl SpeedMeter {
             (self.phase, self.samples) = (state.phase, VecDeque::from([(Duration::ZERO, 0, 0)]));
         }
         self.elapsed = state.elapsed;
-        let since = self.samples.back().map_or(Duration::MAX, |last| state.elapsed - last.0);
+        let since =
+            self.samples.back().map_or(Duration::MAX, |last| state.elapsed.saturating_sub(last.0));
         if since >= SAMPLE {
             self.samples.push_back((state.elapsed, state.done, state.bytes));
         }
         // The oldest sample is the last one before the window.
-        while self.samples.len() > 2 && state.elapsed - self.samples[1].0 >= WINDOW {
+        while self.samples.len() > 2 && state.elapsed.saturating_sub(self.samples[1].0) >= WINDOW {
             self.samples.pop_front();
         }
         let Some((from, done, bytes)) = self.samples.front().copied() else {
             return Speed::default();
         };
-        let time = state.elapsed - from;
+        let time = state.elapsed.saturating_sub(from);
         if time < SPEED_AFTER {
             return Speed::default();
         }
