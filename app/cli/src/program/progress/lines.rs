@@ -4,7 +4,7 @@ use abreast_core::{MeterState, Retry};
 use abreast_webtypes::{visible, without_logins};
 use indicatif::{HumanBytes, HumanCount};
 use std::time::{Duration, Instant};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
 
 /// Replaces the middle of a long name.
 const GAP: &str = "...";
@@ -25,6 +25,18 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct Speed {
     pub(crate) items: Option<f64>,
     pub(crate) bytes: Option<f64>,
+}
+
+/// The columns that a text needs at most.
+trait Columns {
+    /// The sum of the widths of all characters: not every terminal joins a sequence of emoji.
+    fn width(&self) -> usize;
+}
+
+impl Columns for str {
+    fn width(&self) -> usize {
+        self.chars().map(|char| char.width().unwrap_or(0)).sum()
+    }
 }
 
 /// The fields of a line after the phase, in order. In too few columns, the last ones are left out.
@@ -291,13 +303,13 @@ mod tests {
         ),
         (
             "日本語の長い名前のファイル/日本語の長い名前のファイル.pdf",
-            "日本語の長い名前の...前のファイル.pdf",
+            "日本語の長い名前の...名前のファイル.pdf",
         ),
         ("e\u{301}e\u{301}e\u{301}.txt", "e\u{301}e\u{301}e\u{301}.txt"),
         ("line\nbreak\ttab\u{1b}[2J", "line\\nbreak\\ttab\\u001b[2J"),
         ("\u{202e}fdp.exe", "\\u202efdp.exe"),
         ("http://me:hush@h/secret.txt", "http://h/secret.txt"),
-        ("👩‍👩‍👧‍👦.png", "👩\\u200d👩\\u200d👧\\u200d👦.png"),
+        ("👩‍👩‍👧‍👦.png", "👩‍👩‍👧‍👦.png"),
     ];
 
     #[test]
