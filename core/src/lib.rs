@@ -5,6 +5,7 @@ mod log;
 mod resource;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod work;
 
 pub use log::batch;
 pub use log::clock::{Clock, FixedClock, SystemClock};
@@ -27,6 +28,7 @@ pub use resource::version::{Collected, Order, Version, VersionPolicy};
 pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
 };
+pub use work::meter::{Meter, MeterState, NamedItem, Retry};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

@@ -43,6 +43,7 @@ pub use settings::credentials::Credentials;
 pub use settings::options::{ClientCertificate, Options};
 pub use settings::pin::Pin;
 pub use settings::proxy::Proxies;
+pub use settings::retry_listener::{RepeatedRequest, RetryListener};
 pub use transport::shared::{Counters, Shared};
 pub use transport::tls::{check_certificates, check_client_certificate};
 pub use unpack::unpacker::{UnpackError, Unpacker};

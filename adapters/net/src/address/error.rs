@@ -215,6 +215,11 @@ impl Error {
         self.0.attempts
     }
 
+    /// Why the request failed, without its URL and without help.
+    pub fn reason(&self) -> &str {
+        &self.0.message
+    }
+
     /// The failure with its URL, without help.
     pub(crate) fn summary(&self) -> String {
         format!("cannot fetch {}: {}", self.0.url, self.0.message)

@@ -8,6 +8,7 @@ use crate::fetch::client::Client;
 use crate::fetch::request::Request;
 use crate::fetch::response::Response;
 use crate::settings::options::Options;
+use crate::settings::retry_listener::RepeatedRequest;
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
@@ -74,6 +75,8 @@ impl Retries {
             tracing::warn!("{}; trying again (retries left: {left})", error.summary());
         }
         self.0 += 1;
+        let (attempt, attempts) = (self.0, client.retries());
+        shared.options.on_retry.tell(&RepeatedRequest { error: &error, wait, attempt, attempts });
         shared.count_retry();
         tokio::time::sleep(wait).await;
         Ok(())

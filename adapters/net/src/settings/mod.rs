@@ -4,3 +4,4 @@ pub(crate) mod credentials;
 pub(crate) mod options;
 pub(crate) mod pin;
 pub(crate) mod proxy;
+pub(crate) mod retry_listener;

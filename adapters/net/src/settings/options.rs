@@ -9,6 +9,7 @@ use crate::limits::budget::Budget;
 use crate::settings::credentials::Credentials;
 use crate::settings::pin::Pin;
 use crate::settings::proxy::Proxies;
+use crate::settings::retry_listener::RetryListener;
 
 /// Limits and behaviour of a [`Client`](crate::Client); the same for all clients with the same
 /// [`Shared`](crate::Shared).
@@ -72,6 +73,8 @@ pub struct Options {
     pub client_certificate: Option<ClientCertificate>,
     /// Whether gzip may be requested at all; a request asks for it with `accept_gzip`. Default yes.
     pub gzip: bool,
+    /// Called for each repeated request, before the wait. Default none.
+    pub on_retry: RetryListener,
 }
 
 impl Options {
@@ -134,6 +137,7 @@ impl Default for Options {
             pins: Vec::new(),
             client_certificate: None,
             gzip: true,
+            on_retry: RetryListener::default(),
         }
     }
 }

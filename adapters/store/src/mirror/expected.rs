@@ -169,6 +169,18 @@ impl Expected {
         read().map_err(failed(READ))
     }
 
+    /// Number of expected resources.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn count(&self) -> Result<u64, LogError> {
+        let count = "SELECT count(*) FROM expected WHERE gone = 0";
+        self.connection
+            .query_row(count, [], |row| row.get::<_, i64>(0))
+            .map(|count| count as u64)
+            .map_err(failed("cannot count the expected resources"))
+    }
+
     /// Hands over all expected resources in order, some at a time.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::admin::address::answer_at;
 use crate::admin::socket::{self, OwnSocket};
 use crate::config::admin::AdminConfig;
+use abreast_core::Meter;
 use abreast_destination::check::CopyPlace;
 use abreast_destination::{Error, Event, Heartbeat, Observer, Summary, SyncOptions};
 use abreast_maintenance::{Attention, CopyRun, CopyStatus, StatusReport, copy_status};
@@ -230,6 +231,10 @@ impl<O: Observer> Observer for Watched<'_, O> {
         self.follower.attempted(error);
         self.followers.open_socket(self.job);
         self.inner.attempted(error);
+    }
+
+    fn meter(&self) -> Meter {
+        self.inner.meter()
     }
 
     fn heartbeat(&self) -> Option<Heartbeat> {

@@ -212,6 +212,8 @@ pub(crate) struct ServeArgs {
     /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) progress: crate::program::progress::ProgressArgs,
     /// Begin a new history, even where another store seems to have it
     #[arg(long)]
     pub(crate) new_store: bool,

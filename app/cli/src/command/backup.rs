@@ -2,6 +2,7 @@
 
 use crate::command::check::DataArgs;
 use crate::command::repair::failed;
+use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
 use crate::store::state_folders::place_of;
 use abreast_maintenance::{BackedUpSet, BackupOptions, BackupReport, Pruning, Retention};
@@ -52,6 +53,8 @@ pub(crate) struct BackupArgs {
     /// Print the result as one JSON object; with --list, one for each backup
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Which backups are kept.
@@ -100,7 +103,11 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     if args.dry_run {
         return dry_run(&options, args.json);
     }
-    let report = match backup(&options) {
+    let progress = args.progress.begin(false, args.json);
+    options.meter = progress.meter();
+    let made = backup(&options);
+    drop(progress);
+    let report = match made {
         Ok(report) => report,
         Err(error) => return failed(&error.into()),
     };

@@ -4,15 +4,15 @@ use crate::config::{
     Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, is_of_environment,
 };
 use crate::program::errors::UsageError;
+use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{line, warning};
 use crate::store::open_set::{open_folder, open_log, publish, set_urls};
 use crate::store::stores::{Stores, Task};
 use abreast_contents::Contents;
-use abreast_core::ChangeLog;
+use abreast_core::{ChangeLog, Meter};
 use abreast_folder::Folder;
 use abreast_source::Representations;
 use abreast_source::archive::ArchiveError;
-use abreast_source::links::Links;
 use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
 use abreast_source::origin::sparql::SparqlSet;
 use abreast_source::publish::{Publisher, SourceUrls};
@@ -115,6 +115,8 @@ pub(crate) struct BuildArgs {
     /// Print errors only
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
     // Last: its heading would be that of all options after it.
     #[command(flatten)]
     rules: crate::config::rule_args::RuleArgs,
@@ -128,7 +130,10 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     crate::program::open_files::raise_limit();
     let cancel = crate::program::signals::cancel_on_signal();
     let begun = Instant::now();
-    match build(args, config, &cancel) {
+    let progress = args.progress.begin(args.quiet, args.json);
+    let built = build(args, config, &cancel, &progress.meter());
+    drop(progress);
+    match built {
         Ok((scanned, report)) => {
             for problem in &report.problems {
                 warning(problem);
@@ -275,6 +280,7 @@ fn build(
     args: &BuildArgs,
     config: ServeConfig,
     cancel: &AtomicBool,
+    meter: &Meter,
 ) -> Result<(Scanned, SiteReport)> {
     let is_new = !crate::store::served::has_store(&config.data)?;
     let mut stores = Stores::open(&config.data, Task::Build)?;
@@ -294,7 +300,8 @@ fn build(
                 stores.keep();
                 let contents = contents.get_or_insert(stores.contents()?);
                 let log = (&log, private.clone());
-                let report = read_rdf(args, &stores, log, (&set.slug, id), origin, contents)?;
+                let (set_id, meter) = ((set.slug.as_str(), id), meter.clone());
+                let report = read_rdf(args, &stores, log, set_id, origin, (contents, meter))?;
                 scanned.files += report.entities;
                 scanned.changes += report.created + report.updated + report.deleted;
                 let representations = Representations::elsewhere()
@@ -316,7 +323,10 @@ fn build(
         let links = set.links.policy(&set_urls.resources())?;
         // The next build uses the records of this scan.
         stores.keep();
-        let report = scan_set(&*log, id, &folder, origin, links, args, cancel)?;
+        let report = {
+            let ingest = IngestOptions { links, meter: meter.clone(), ..IngestOptions::default() };
+            scan_set(&*log, id, &folder, origin, ingest, args, cancel)?
+        };
         scanned.files += report.files;
         scanned.changes += report.ingest.recorded;
         scanned.links += report.links;
@@ -327,7 +337,8 @@ fn build(
     }
     let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
         .context("cannot make the folder for rendered documents")?
-        .with_static_projections();
+        .with_static_projections()
+        .with_meter(meter.clone());
     for set in publisher.sets() {
         abreast_source::archive::take(&*log, set, cancel)?;
     }
@@ -357,7 +368,7 @@ fn read_rdf(
     (log, private): (&Arc<dyn ChangeLog>, Private),
     (slug, set): (&str, abreast_core::SetId),
     origin: &RdfOrigin,
-    contents: &Contents,
+    (contents, meter): (&Contents, Meter),
 ) -> Result<RdfReport> {
     let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(stores)?);
     options.digests = origin.digests;
@@ -367,6 +378,7 @@ fn read_rdf(
     options.sort.leave_out_invalid = origin.leave_out_invalid;
     options.sort.contexts = origin.contexts.clone();
     options.confirm_deletions = args.confirm_deletions;
+    options.meter = meter;
     let record = (!args.reread).then(|| options.record_of_files(slug));
     let (log, contents) = (Arc::clone(log), contents.clone());
     let read = match &origin.descriptions {
@@ -391,19 +403,14 @@ fn scan_set(
     id: abreast_core::SetId,
     folder: &Folder,
     origin: &FolderOrigin,
-    links: Arc<Links>,
+    ingest: IngestOptions,
     args: &BuildArgs,
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
     let head = log.head(id)?;
     let importing = head.takes_base();
-    let ingest = IngestOptions {
-        digests: origin.digests,
-        settle: SETTLE,
-        links,
-        first: head.is_first(),
-        ..IngestOptions::default()
-    };
+    let ingest =
+        IngestOptions { digests: origin.digests, settle: SETTLE, first: head.is_first(), ..ingest };
     let deletions =
         if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
     let options =

@@ -2,6 +2,7 @@
 
 use crate::program::exit::{DISK, USAGE};
 use crate::program::logging;
+use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
 use crate::store::state_folders::{TOKENS, place_of, sets_in};
 use abreast_maintenance::{CheckOptions, CheckReport, ErrorKind, ReadShare, check};
@@ -31,6 +32,8 @@ pub(crate) struct CheckArgs {
     /// Print findings as JSON, one object per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Selection of the contents to read.
@@ -70,7 +73,11 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     };
     options.records = vec![TOKENS];
     options.read = args.data.share_or(options.read);
-    let mut report = match check(&options, &cancel) {
+    let progress = args.progress.begin(false, args.json);
+    options.meter = progress.meter();
+    let checked = check(&options, &cancel);
+    drop(progress);
+    let mut report = match checked {
         Ok(report) => report,
         Err(error) => {
             let code = if error.kind() == ErrorKind::Usage { USAGE } else { DISK };

@@ -7,7 +7,7 @@ use crate::program::errors::UsageError;
 use crate::program::logging;
 use crate::store::log_access::{BatchCounts, LogAccess};
 use crate::store::stores::Task;
-use abreast_core::{ChangeLog as _, NewSet, SetId, SystemClock};
+use abreast_core::{ChangeLog as _, Meter, NewSet, SetId, SystemClock};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table, change_of};
 use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
@@ -32,7 +32,9 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
         return import_rdf(args);
     }
     let mut total = BatchCounts::default();
-    let result = args.check(false).and_then(|()| import(args, &mut total));
+    let progress = args.progress.begin(false, args.json);
+    let result = args.check(false).and_then(|()| import(args, &mut total, &progress.meter()));
+    drop(progress);
     let code = match &result {
         Ok(()) => 0,
         Err(error) => match crate::program::exit::code(error) {
@@ -62,7 +64,10 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
 
 /// Replaces the complete state of a set by the contents of RDF files.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
-    let result = args.check(true).and_then(|()| crate::command::rdf::import(args));
+    let progress = args.progress.begin(false, args.json);
+    let meter = progress.meter();
+    let result = args.check(true).and_then(|()| crate::command::rdf::import(args, &meter));
+    drop(progress);
     let code = match &result {
         Ok(report) if report.left_out + report.invalid_statements > 0 => 3,
         Ok(_) => 0,
@@ -113,7 +118,7 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
+fn import(args: &ImportArgs, total: &mut BatchCounts, meter: &Meter) -> Result<()> {
     let file = match args.files.as_slice() {
         [] => None,
         [file] => Some(file),
@@ -124,30 +129,33 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     let record =
         |input, batches: &mut Batches<'_>| record(args, file, input, batches).map_err(wrong_input);
     let open = || -> Result<Box<dyn Read>> {
-        Ok(match file {
-            Some(path) => {
-                let file = File::open(path)
-                    .with_context(|| format!("cannot read `{}`", path.display()))?;
-                match extension(path).filter(|ending| PACKED.contains(&ending.as_str())) {
-                    Some(ending) => abreast_statements::unpacked(file, &ending)
-                        .with_context(|| format!("cannot unpack `{}`", path.display()))?,
-                    None => Box::new(file),
-                }
-            }
-            None => Box::new(std::io::stdin().lock()),
-        })
+        let meter = meter.clone();
+        let Some(path) = file else {
+            return Ok(Box::new(CountedRead { input: std::io::stdin().lock(), meter }));
+        };
+        let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let ending = extension(path).filter(|ending| PACKED.contains(&ending.as_str()));
+        let Some(ending) = ending else {
+            meter.expect(0, file.metadata().map_or(0, |facts| facts.len()));
+            return Ok(Box::new(CountedRead { input: file, meter }));
+        };
+        let input = abreast_statements::unpacked(file, &ending)
+            .with_context(|| format!("cannot unpack `{}`", path.display()))?;
+        Ok(Box::new(CountedRead { input, meter }))
     };
+    meter.begin("checking");
     if args.dry_run {
-        return record(open()?, &mut Batches::checked(args, total)?);
+        return record(open()?, &mut Batches::checked(args, total)?.counted(meter));
     }
     // Check the whole file before recording any change. A pipe can only be read once, so it is not
     // checked first.
     if file.is_some_and(|path| path.is_file()) {
         let mut checked = BatchCounts::default();
-        record(open()?, &mut Batches::checked(args, &mut checked)?)?;
+        record(open()?, &mut Batches::checked(args, &mut checked)?.counted(meter))?;
     }
     let log = Some(LogAccess::open(&args.log, &args.set, Task::Record)?);
-    let mut batches = Batches { log, ..Batches::checked(args, total)? };
+    let mut batches = Batches { log, ..Batches::checked(args, total)?.counted(meter) };
+    meter.begin("importing");
     record(open()?, &mut batches)
 }
 
@@ -228,6 +236,20 @@ fn unclear(args: &ImportArgs, error: anyhow::Error) -> anyhow::Error {
 const UNCLEAR: &str = "it was read as ndjson, since its name states no format; state it with --format, or by an ending: .ndjson, .csv, \
     .xml (Sitemap or RDF/XML), or of RDF .nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld";
 
+/// Input whose bytes are counted.
+struct CountedRead<R> {
+    input: R,
+    meter: Meter,
+}
+
+impl<R: Read> Read for CountedRead<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.input.read(bytes)?;
+        self.meter.add(0, read as u64);
+        Ok(read)
+    }
+}
+
 /// Collects records, and records them together.
 struct Batches<'t> {
     /// `None`: the input is only checked.
@@ -236,6 +258,8 @@ struct Batches<'t> {
     model: (SqliteLog, SetId),
     waiting: Vec<RecordRequest>,
     size: usize,
+    /// Shows how many were read.
+    meter: Meter,
     total: &'t mut BatchCounts,
 }
 
@@ -245,7 +269,18 @@ impl<'t> Batches<'t> {
         let log = SqliteLog::temporary(Arc::new(SystemClock))?;
         let set = log.open_set(&NewSet { slug: "checked".to_owned(), ..NewSet::default() })?.id;
         let size = args.batch as usize;
-        Ok(Self { log: None, model: (log, set), waiting: Vec::new(), size, total })
+        Ok(Self {
+            log: None,
+            model: (log, set),
+            waiting: Vec::new(),
+            size,
+            meter: Meter::default(),
+            total,
+        })
+    }
+
+    fn counted(self, meter: &Meter) -> Self {
+        Self { meter: meter.clone(), ..self }
     }
 
     fn push(&mut self, record: RecordRequest, place: &str) -> Result<()> {
@@ -257,6 +292,7 @@ impl<'t> Batches<'t> {
             let (log, set) = &self.model;
             change_of(&record, "", log, *set, false).map_err(|message| wrong(place, &message))?;
         }
+        self.meter.add(1, 0);
         self.waiting.push(record);
         if self.waiting.len() >= self.size { self.flush() } else { Ok(()) }
     }

@@ -1,6 +1,7 @@
 //! Options of `abreast import`.
 
 use crate::program::errors::UsageError;
+use crate::program::progress::ProgressArgs;
 use crate::store::log_access::LogAccessArgs;
 use crate::values::json_ld::JsonLdContext;
 use anyhow::{Result, bail};
@@ -104,6 +105,8 @@ pub(crate) struct ImportArgs {
     /// Print one JSON object as the last line
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
     #[command(flatten)]
     pub(crate) log: LogAccessArgs,
 }

@@ -12,7 +12,7 @@ use crate::store::stores::{Stores, Task};
 use crate::store::unwritable_store::Readable;
 use crate::values::json_ld::contexts;
 use abreast_contents::{Contents, View};
-use abreast_core::{Beginning, ChangeLog, Clock as _, NewSet, SetId, SystemClock};
+use abreast_core::{Beginning, ChangeLog, Clock as _, Meter, NewSet, SetId, SystemClock};
 use abreast_rdf::{Contexts, Syntax};
 use abreast_source::origin::rdf::{
     Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
@@ -58,7 +58,7 @@ pub(crate) fn is_rdf(path: &Path) -> bool {
 /// # Errors
 /// The input has errors or would delete too many entities, in which case nothing is recorded; or the
 /// store fails.
-pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
+pub(crate) fn import(args: &ImportArgs, meter: &Meter) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
@@ -75,6 +75,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     let mut options = RdfOptions::new(temporary);
     options.confirm_deletions = args.confirm_deletions;
     options.dry_run = args.dry_run;
+    options.meter = meter.clone();
     options.digests = digests;
     options.skolemize = args.skolemize.clone().or(skolemize);
     options.sort.leave_out_invalid = args.leave_out_invalid || leave_out_invalid;

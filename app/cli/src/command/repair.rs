@@ -4,6 +4,7 @@
 use crate::command::check::DataArgs;
 use crate::program::exit::DISK;
 use crate::program::logging;
+use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
 use crate::store::state_folders::{TOKENS, place_of, sets_in};
 use abreast_maintenance::{Error, ErrorKind, RepairOptions, RepairReport, repair};
@@ -38,6 +39,8 @@ pub(crate) struct RepairArgs {
     /// Print steps as JSON, one object per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Runs `repair`.
@@ -51,7 +54,10 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     options.records = vec![TOKENS];
     (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);
     let mut steps = Vec::new();
+    let progress = args.progress.begin(false, args.json);
+    options.meter = progress.meter();
     let done = repair_locked(&options, &mut |step| steps.push(step), &cancel);
+    drop(progress);
     for step in &steps {
         if args.json {
             json(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}));

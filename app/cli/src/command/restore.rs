@@ -2,6 +2,7 @@
 
 use crate::command::backup::print_sets;
 use crate::command::repair::failed;
+use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
 use abreast_maintenance::{RestoreOptions, restore};
 use abreast_webtypes::count;
@@ -43,6 +44,8 @@ pub(crate) struct RestoreArgs {
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Runs `restore`.
@@ -50,7 +53,11 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     let mut options = RestoreOptions::new(&args.backup, &args.dir);
     (options.same_log, options.without_damaged) = (args.same_log, args.without_damaged);
     options.dry_run = args.dry_run;
-    let report = match restore(&options) {
+    let progress = args.progress.begin(false, args.json);
+    options.meter = progress.meter();
+    let restored = restore(&options);
+    drop(progress);
+    let report = match restored {
         Ok(report) => report,
         Err(error) => return failed(&error.into()),
     };

@@ -65,6 +65,7 @@ fn config(args: &ServeArgs, file: File, data_in_file: Option<PathBuf>) -> Result
     let mut config = ServeConfig::check_to_serve(file)?;
     config.confirm_deletions = args.confirm_deletions;
     config.new_store = args.new_store;
+    config.progress = args.progress.clone();
     config.data_in_file = data_in_file;
     Ok(config)
 }

@@ -195,8 +195,11 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         let stream = options.sink.is_stream();
         let quiet = args.mirror.quiet || stream;
         let reporter = |set: Option<&str>| {
-            let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream);
-            let reporter = reporter.for_job(label(job, set).as_deref());
+            let (json, job) = (args.mirror.json && !stream, label(job, set));
+            let progress = args.mirror.progress.begin_job(quiet, json, job.as_deref());
+            let reporter = Reporter::new(json, quiet, items && !stream, progress);
+            let reporter = reporter.for_job(job.as_deref());
+            let reporter = if args.follow { reporter.waiting() } else { reporter };
             if args.follow && verbose == 0 { reporter.following() } else { reporter }
         };
         let followed = FollowedJob::new(name.clone(), options.clone(), args.mirror.all_sets);
@@ -507,8 +510,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         };
         let job = name.as_deref().filter(|_| several);
         let reporter = |set: Option<&str>| {
-            Reporter::new(args.mirror.json, args.mirror.quiet, true)
-                .for_job(label(job, set).as_deref())
+            let (json, quiet, job) = (args.mirror.json, args.mirror.quiet, label(job, set));
+            let progress = args.mirror.progress.begin_job(quiet, json, job.as_deref());
+            Reporter::new(json, quiet, true, progress).for_job(job.as_deref())
         };
         let whole = reporter(None);
         let result = if args.mirror.all_sets {

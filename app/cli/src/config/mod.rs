@@ -58,6 +58,8 @@ pub(crate) struct ServeConfig {
     pub(crate) sets: Vec<SetConfig>,
     /// The files that are missing at the start were removed on purpose.
     pub(crate) confirm_deletions: bool,
+    /// How scans, dumps and snapshots are shown.
+    pub(crate) progress: crate::program::progress::ProgressArgs,
 }
 
 impl ServeConfig {
@@ -210,6 +212,7 @@ impl ServeConfig {
             push,
             sets,
             confirm_deletions,
+            progress: crate::program::progress::ProgressArgs::hidden(),
         };
         (Some(config), faults, missing)
     }

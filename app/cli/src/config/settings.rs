@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(arg.get_env().map(|env| env.to_str().unwrap()), key.env, "{arg}");
         }
         // They choose the file, or are of one start.
-        let others = ["--config", "--new-store", "--confirm-deletions"];
+        let others = ["--config", "--new-store", "--confirm-deletions", "--progress"];
         for flag in command.get_arguments().filter_map(flag) {
             let declared = keys.iter().filter(|key| key.flag == Some(&flag)).count();
             assert_eq!(declared, usize::from(!others.contains(&flag.as_str())), "{flag}");

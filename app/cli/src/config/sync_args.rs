@@ -6,6 +6,7 @@ use crate::config::filter_rules::ordered_rules;
 use crate::config::follow_args::FollowArgs;
 use crate::config::on_change_args::OnChangeArgs;
 use crate::config::source_args::{OfferArgs, ReadingArgs};
+use crate::program::progress::ProgressArgs;
 use crate::values::json_ld::JsonLdContext;
 use crate::values::sizes::parse_size;
 use abreast_destination::{Filter, MaxDelete, UriList};
@@ -98,6 +99,8 @@ pub(crate) struct MirrorArgs {
     /// Print errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
     #[command(flatten)]
     pub(crate) target: crate::config::target::TargetArgs,
     #[command(flatten)]

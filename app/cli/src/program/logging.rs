@@ -107,6 +107,15 @@ fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
     (EnvFilter::new(kept), Some(wrong))
 }
 
+/// Prints a line of progress: in a log of JSON as an entry, else as text.
+pub(crate) fn progress(text: &str) {
+    if is_json() {
+        tracing::info!("{text}");
+    } else {
+        terminal::warning(&format!("progress: {text}"));
+    }
+}
+
 fn is_json() -> bool {
     CHOSEN.get() == Some(&Format::Json)
 }

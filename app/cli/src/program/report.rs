@@ -1,7 +1,8 @@
-//! The output of `sync` and `audit`: a progress bar and text for people, one JSON object a line for
+//! The output of `sync` and `audit`: progress and text for people, one JSON object a line for
 //! programs.
 
 use crate::program::progress::Progress;
+use abreast_core::Meter;
 use abreast_destination::{Event, ItemAction, Mode, Observer, Problem, Summary};
 use abreast_webtypes::visible;
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
@@ -27,6 +28,8 @@ pub(crate) struct Reporter {
     job: Option<String>,
     /// For `--follow`: messages that earlier runs printed.
     before: Option<RefCell<EarlierRuns>>,
+    /// Runs follow each other: in between, the last change is shown.
+    follows: bool,
     progress: Progress,
 }
 
@@ -51,14 +54,19 @@ struct Unfinished {
 }
 
 impl Reporter {
-    pub(crate) fn new(json: bool, quiet: bool, items: bool) -> Self {
-        let progress = Progress::new(!json && !quiet);
-        Self { json, quiet, items, job: None, before: None, progress }
+    pub(crate) fn new(json: bool, quiet: bool, items: bool, progress: Progress) -> Self {
+        Self { json, quiet, items, job: None, before: None, follows: false, progress }
     }
 
     /// Adds the name of the job to all output.
     pub(crate) fn for_job(mut self, job: Option<&str>) -> Self {
         self.job = job.map(str::to_owned);
+        self
+    }
+
+    /// For repeated runs: shows the last change while the follower waits.
+    pub(crate) fn waiting(mut self) -> Self {
+        self.follows = true;
         self
     }
 
@@ -69,7 +77,7 @@ impl Reporter {
         self
     }
 
-    /// A line for people, above the progress bar.
+    /// A line for people, above the progress.
     pub(crate) fn print_line(&self, text: &str) {
         crate::program::terminal::line(&self.named(text));
     }
@@ -93,7 +101,7 @@ impl Reporter {
         crate::program::terminal::line(&value.to_string());
     }
 
-    /// Ends the progress bar.
+    /// Ends the progress that is shown.
     pub(crate) fn finish(&self) {
         self.progress.clear();
     }
@@ -183,6 +191,11 @@ impl Reporter {
 
     fn summary(&self, summary: &Summary) {
         self.progress.clear();
+        if self.follows {
+            let has_changes = summary.created + summary.updated + summary.deleted > 0;
+            let undone = summary.failed + summary.skipped + summary.held + summary.untried;
+            self.progress.note_run(has_changes, undone == 0);
+        }
         let new =
             self.before.as_ref().is_none_or(|before| is_new(summary, &mut before.borrow_mut()));
         if new && !self.quiet {
@@ -242,7 +255,6 @@ impl Observer for Reporter {
             return;
         }
         match event {
-            Event::Status(status) => self.progress.show(status),
             Event::Item(item)
                 if self.items && !(self.quiet || item.action == ItemAction::Unchanged) =>
             {
@@ -264,6 +276,16 @@ impl Observer for Reporter {
 
     fn wants_items(&self) -> bool {
         self.json || (self.items && !self.quiet)
+    }
+
+    fn attempted(&self, error: Option<&abreast_destination::Error>) {
+        if self.follows {
+            self.progress.wait(error.is_some());
+        }
+    }
+
+    fn meter(&self) -> Meter {
+        self.progress.meter()
     }
 
     fn ended(&self, error: Option<&abreast_destination::Error>) {
@@ -370,6 +392,11 @@ pub(crate) fn failed(reporter: &Reporter, error: &abreast_destination::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::progress::ProgressArgs;
+
+    fn hidden() -> Progress {
+        ProgressArgs::hidden().begin(false, false)
+    }
 
     fn summary(mode: Mode, created: u64, failed: u64) -> Summary {
         let mut summary = Summary::default();
@@ -450,7 +477,7 @@ mod tests {
 
     #[test]
     fn held_deletions_are_reported_until_they_change() {
-        let reporter = Reporter::new(false, true, false).following();
+        let reporter = Reporter::new(false, true, false, hidden()).following();
         let run = |message: &str, held: u64| {
             let problem = Problem { code: "delete.limit", uri: "http://h/", message };
             let printed = held > 0 && !reporter.is_still_held(&problem);
@@ -467,7 +494,7 @@ mod tests {
 
     #[test]
     fn repeated_failure_is_counted_until_it_ends() {
-        let reporter = Reporter::new(false, true, false).following();
+        let reporter = Reporter::new(false, true, false, hidden()).following();
         for code in [MISMATCH, "http.status"] {
             let problem = Problem { code, uri: code, message: "other bytes" };
             (0..3).for_each(|_| reporter.event(&Event::Error(problem)));

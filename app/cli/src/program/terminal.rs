@@ -3,22 +3,22 @@
 //!
 //! Names and texts may come from untrusted servers. Characters that control a terminal or change the
 //! direction of text are never printed unescaped ([`abreast_webtypes::is_control`]). `clippy.toml`
-//! refuses the streams of `std` elsewhere. Progress bars are drawn here too, so that no line is
-//! written across a bar.
+//! refuses the streams of `std` elsewhere. Progress is drawn here too, so that no line is written
+//! across it.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the standard streams")]
 
 use abreast_webtypes::{visible, visible_lines, without_logins, without_logins_of_urls};
-use indicatif::{MultiProgress, ProgressBar};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write};
 use std::process::ExitCode;
-use std::sync::LazyLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The bars on the terminal, if any.
-static BARS: LazyLock<Option<MultiProgress>> =
-    LazyLock::new(|| error_is_terminal().then(MultiProgress::new));
+/// The lines of progress that are on the terminal now.
+static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Columns and rows of a terminal without a known size.
+const SIZE: (usize, usize) = (80, 24);
 
 /// Prints one line on standard output, for people or as JSON, without logins of URLs. A closed pipe is not an error.
 pub(crate) fn line(text: &str) {
@@ -50,7 +50,7 @@ fn is_json(text: &str) -> bool {
 }
 
 fn print(text: &str) {
-    beside_bars(|| {
+    beside_progress(|| {
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{text}");
         let _ = out.flush();
@@ -62,7 +62,7 @@ fn print(text: &str) {
 pub(crate) fn warning(text: &str) {
     let text = if is_json(text) { json_without_logins(text) } else { without_logins(text) };
     let text = indented(&text);
-    beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
+    beside_progress(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
 /// JSON without the logins of the URLs in its strings. A login without a scheme looks like a file name: it is left
@@ -177,19 +177,61 @@ pub(crate) fn error_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Draws a progress bar on standard error, if that is a terminal.
-pub(crate) fn draw(bar: ProgressBar) -> ProgressBar {
-    match &*BARS {
-        Some(bars) => bars.add(bar),
-        None => bar,
+/// Columns and rows of the terminal at standard error. The variables COLUMNS and LINES replace
+/// unknown values.
+pub(crate) fn error_size() -> (usize, usize) {
+    let of = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let told = rustix::termios::tcgetwinsize(io::stderr()).ok();
+    let (columns, rows) = told.map_or((0, 0), |size| (size.ws_col.into(), size.ws_row.into()));
+    let or = |told: usize, name, usual| if told > 0 { told } else { of(name).unwrap_or(usual) };
+    (or(columns, "COLUMNS", SIZE.0), or(rows, "LINES", SIZE.1))
+}
+
+/// Draws lines of progress on the terminal at standard error, in place of the earlier lines. The
+/// lines fit into its columns.
+pub(crate) fn show(lines: &[String]) {
+    let mut shown = shown();
+    if *shown != lines {
+        let text = [erasing(&shown), drawn(lines)].concat();
+        shown.clear();
+        shown.extend_from_slice(lines);
+        write_error(&text);
     }
 }
 
-fn beside_bars(write: impl FnOnce()) {
-    match &*BARS {
-        Some(bars) => bars.suspend(write),
-        None => write(),
+/// Writes while no line of progress is on the terminal, and draws them again below.
+fn beside_progress(write: impl FnOnce()) {
+    let shown = shown();
+    if shown.is_empty() {
+        return write();
     }
+    write_error(&erasing(&shown));
+    write();
+    write_error(&drawn(&shown));
+}
+
+fn shown() -> MutexGuard<'static, Vec<String>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_error(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// Moves the cursor, which is in the last line, to the first one, and erases all.
+fn erasing(lines: &[String]) -> String {
+    match lines.len() {
+        0 => String::new(),
+        1 => "\r\x1b[J".to_owned(),
+        many => format!("\r\x1b[{}A\x1b[J", many - 1),
+    }
+}
+
+fn drawn(lines: &[String]) -> String {
+    let lines: Vec<_> = lines.iter().map(|line| visible(line)).collect();
+    lines.join("\n")
 }
 
 fn indented(text: &str) -> Cow<'_, str> {

@@ -2,6 +2,7 @@
 //! served and packaged.
 
 use crate::config::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig};
+use crate::program::progress::{Progress, ProgressArgs};
 use crate::store::stores::Stores;
 use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
@@ -39,6 +40,8 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) xmpp_service: Option<&'a str>,
     /// Whether the files that are missing at the start were removed on purpose.
     pub(crate) confirm_deletions: bool,
+    /// How scans, dumps and snapshots are shown.
+    pub(crate) progress: &'a ProgressArgs,
 }
 
 /// A set that is served.
@@ -50,6 +53,8 @@ pub(crate) struct OpenSet {
     pub(crate) rdf: Option<RdfWatch>,
     /// The rule by which its versions are collected, if it keeps them.
     pub(crate) versions: Option<KeptSet>,
+    /// Shows its scans, dumps and snapshots.
+    pub(crate) progress: [Progress; 3],
 }
 
 /// Opens a set in the log.
@@ -128,10 +133,12 @@ impl SetOpener<'_> {
         let keep = |versions| crate::config::versions::keep(&**self.log, id, &set.slug, versions);
         // The watch records versions from its first change on.
         let mut versions = set.versions.map(|versions| keep(Some(versions))).transpose()?.flatten();
+        let progress = [(); 3].map(|()| self.progress.begin_job(false, false, Some(&set.slug)));
+        let [of_scans, of_dumps, of_snapshots] = &progress;
         let opened = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
-            Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
-            Origin::Folder(folder) => self.folder(folder, id, &links, &set, former)?,
+            Origin::Rdf(origin) => self.rdf(origin, &set.slug, id, of_scans)?,
+            Origin::Folder(folder) => self.folder(folder, id, (&links, of_scans), &set, former)?,
         };
         let Opened { representations, watch, rdf, status, copies, deposit, entities } = opened;
         let before = former.and_then(|set| set.deposit.as_ref());
@@ -149,7 +156,7 @@ impl SetOpener<'_> {
             let (slug, urls, representations) =
                 (set.slug.clone(), urls.clone(), representations.clone());
             let opened = self.dumps.open_set(DumpSet { id, slug, urls, representations, options });
-            opened.with_context(|| {
+            opened.inspect(|dumps| dumps.show(of_dumps.meter())).with_context(|| {
                 format!("cannot open the folder of dumps of the set `{}`", set.slug)
             })
         });
@@ -160,6 +167,7 @@ impl SetOpener<'_> {
             let snapshots = opened.with_context(|| {
                 format!("cannot open the folder of snapshots of the set `{}`", set.slug)
             })?;
+            snapshots.show(of_snapshots.meter());
             // The first client of a change feed finds it.
             let begun = Arc::clone(&snapshots);
             match &rdf {
@@ -201,7 +209,7 @@ impl SetOpener<'_> {
         if set.versions.is_none() {
             versions = keep(None)?;
         }
-        Ok(OpenSet { served, watch, rdf, versions })
+        Ok(OpenSet { served, watch, rdf, versions, progress })
     }
 
     fn private(&self) -> Private {
@@ -228,12 +236,19 @@ impl SetOpener<'_> {
     }
 
     /// Entities, and the watch of what describes them.
-    fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
+    fn rdf(
+        &self,
+        origin: &RdfOrigin,
+        slug: &str,
+        id: SetId,
+        progress: &Progress,
+    ) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
         let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(self.stores)?);
         options.digests = origin.digests;
         options.hold_deletions = origin.hold_deletions;
+        options.meter = progress.meter();
         options.skolemize.clone_from(&origin.skolemize);
         options.base.clone_from(&origin.base);
         options.sort.graphs.clone_from(&origin.graphs);
@@ -292,7 +307,7 @@ impl SetOpener<'_> {
         &self,
         folder: &FolderOrigin,
         id: SetId,
-        links: &Arc<Links>,
+        (links, progress): (&Arc<Links>, &Progress),
         set: &SetConfig,
         former: Option<&ServedSet>,
     ) -> Result<Opened> {
@@ -306,6 +321,7 @@ impl SetOpener<'_> {
         let mut options = WatchOptions::new(&folder.path);
         options.ingest.digests = folder.digests;
         options.ingest.links = Arc::clone(links);
+        options.ingest.meter = progress.meter();
         if set.versions.is_some() {
             options.ingest.contents = self.contents.cloned();
         }

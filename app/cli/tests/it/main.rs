@@ -48,6 +48,7 @@ mod package;
 mod packed;
 mod printed;
 mod private;
+mod progress;
 mod proxies;
 mod published_0_1;
 mod push;

@@ -3,6 +3,7 @@
 use crate::report::clock::earlier;
 use crate::report::error::{Error, ExitCode, without_help};
 use crate::report::heartbeat::Heartbeat;
+use abreast_core::Meter;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -29,6 +30,11 @@ pub trait Observer {
     /// [`SyncOptions::heartbeat`](crate::SyncOptions::heartbeat).
     fn heartbeat(&self) -> Option<Heartbeat> {
         None
+    }
+
+    /// The meter that shows the progress of the run, also between events; by default none.
+    fn meter(&self) -> Meter {
+        Meter::default()
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod heartbeat;
 pub(crate) mod last_run;
 pub(crate) mod lasting;
+pub(crate) mod meters;
 pub(crate) mod on_change;
 pub(crate) mod open_store;
 pub(crate) mod options;

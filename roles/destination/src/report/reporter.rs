@@ -3,6 +3,7 @@
 use crate::report::events::{Event, Observer, Problem, Status, Summary};
 use crate::report::last_run::RunProblems;
 use crate::report::lasting::Continued;
+use abreast_core::Meter;
 use abreast_net::Shared;
 use abreast_webtypes::short_lines;
 use std::cell::RefCell;
@@ -31,6 +32,8 @@ pub(crate) struct Reporter<'a> {
     pub(crate) reserved: u64,
     /// The problems so far, for the record of the last run.
     pub(crate) problems: RefCell<RunProblems>,
+    /// Shows the progress between the events too.
+    pub(crate) meter: Meter,
     shared: Arc<Shared>,
     phase: &'static str,
     phase_began: Instant,
@@ -47,6 +50,7 @@ impl<'a> Reporter<'a> {
             lasting: Continued::default(),
             reserved: 0,
             problems: RefCell::default(),
+            meter: meter_of(observer, shared, "reading"),
             shared: Arc::clone(shared),
             phase: "reading",
             phase_began: Instant::now(),
@@ -56,10 +60,13 @@ impl<'a> Reporter<'a> {
 
     pub(crate) fn begin_phase(&mut self, phase: &'static str) {
         (self.phase, self.phase_began, self.status_shown) = (phase, Instant::now(), None);
+        self.meter = meter_of(self.observer, &self.shared, phase);
     }
 
     /// Reports the progress of the run, at most once per [`STATUS_PAUSE`].
     pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
+        self.meter.set(done);
+        self.meter.expect(total, total_bytes);
         if self.status_shown.is_some_and(|shown| shown.elapsed() < STATUS_PAUSE) {
             return;
         }
@@ -143,6 +150,17 @@ impl<'a> Reporter<'a> {
         self.problem("limit.failures", url, &message);
         true
     }
+}
+
+/// The meter of the observer, in a phase that begins now.
+fn meter_of(observer: &dyn Observer, shared: &Arc<Shared>, phase: &'static str) -> Meter {
+    let meter = observer.meter();
+    if meter.is_listening() {
+        meter.begin(phase);
+        let (shared, before) = (Arc::clone(shared), shared.counters().bytes_received);
+        meter.read_bytes_from(move || shared.counters().bytes_received.saturating_sub(before));
+    }
+    meter
 }
 
 /// Adds a line to a message, before its help.

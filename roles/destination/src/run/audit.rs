@@ -21,6 +21,7 @@ use crate::report::audited::AuditReport;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::report::lasting::Lasting;
+use crate::report::meters::{short_name, with_meter};
 use crate::report::options::AuditOptions;
 use crate::request::requests::Requests;
 use crate::request::verify::{Verdict, hash_file, judge};
@@ -64,8 +65,9 @@ pub(crate) fn audit_with(
     check_url(&sync.url)?;
     check_one_set(sync)?;
     let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
-    let shared = Shared::new(sync.net_options());
+    let shared = Shared::new(with_meter(sync.net_options(), &observer.meter()));
     let requests = Requests::new(sync, cancel, &shared)?;
+    observer.meter().begin("reading");
     let (reader, start) = find_source(choice, &requests, options, observer)?;
     let expected = Expected::new()?;
     let mut selection = selection_for(options, &requests, reader, &start)?;
@@ -77,6 +79,7 @@ pub(crate) fn audit_with(
         common: CommonBase::default(),
         item: Pending::default(),
         observer,
+        meter: observer.meter(),
         requests: &requests,
         cancel,
     };
@@ -264,10 +267,16 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn listed(&mut self, expected: &Expected) -> Result<(), Error> {
-        let began = Instant::now();
+        let (began, meter) = (Instant::now(), self.observer.meter());
+        meter.begin("comparing");
+        if meter.is_listening() {
+            meter.expect(expected.count()?, 0);
+        }
         expected.each_batch(|rows| {
             for row in rows {
+                let _named = self.full.then(|| meter.item(|| short_name(&row.uri)));
                 self.compare(row, expected)?;
+                meter.add(1, 0);
             }
             stop(self.cancel)?;
             let done = self.report.same + self.report.updated + self.report.missing;

@@ -15,11 +15,13 @@ use crate::read::position::Position;
 use crate::report::error::{Error, ExitCode};
 use crate::report::last_run::LastRun;
 use crate::report::lasting::{Failing, Fault, Held, Lasting};
+use crate::report::meters::short_name;
 use crate::report::sinks::SinkOptions;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{distrusted, is_distrusted, plan_again};
 use crate::sink::kind::KeptCopy;
 use crate::sink::rdf_rules::NAMED;
+use abreast_core::Meter;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{LeftOutStatements, Mirror, PlanSummary, Row};
@@ -99,7 +101,7 @@ impl CopyPlace {
     }
 }
 
-/// Checks a copy. `wants` selects the resources whose bytes are read.
+/// Checks a copy. `wants` selects the resources whose bytes are read; `meter` shows how many are checked.
 ///
 /// # Errors
 /// The folder or the database cannot be read at all, or the check was stopped.
@@ -108,6 +110,7 @@ pub fn check_copy(
     wants: &dyn Fn(&str) -> bool,
     findings: &mut Findings,
     cancel: &AtomicBool,
+    meter: &Meter,
 ) -> Result<CopyFacts, Error> {
     let database = place.state.join(DATABASE);
     if !check_mirror(&database, findings)? {
@@ -128,12 +131,15 @@ pub fn check_copy(
         (Some(folder), Some(kind)) => kind.kind().kept(&copy_in(folder, place, &mirror))?,
         _ => None,
     };
+    meter.begin("checking");
     each_row(&mirror, cancel, &mut |row| {
         facts.resources += 1;
+        meter.add(1, 0);
         // Known damage is already part of the plan.
         let Some(kept) = kept.as_mut().filter(|_| !is_distrusted(row)) else { return Ok(()) };
         let read = wants(&row.uri);
         facts.read += u64::from(read);
+        let _named = read.then(|| meter.item(|| short_name(&row.uri)));
         match kept.damage(&mirror, row, read)? {
             Some(damage) if damage.kind.keeps_bytes() => {
                 findings.note(damage.kind.rule(), row.uri.clone(), damage.message);
@@ -268,6 +274,7 @@ pub fn repair_copy(
     wants: &dyn Fn(&str) -> bool,
     dry_run: bool,
     cancel: &AtomicBool,
+    meter: &Meter,
 ) -> Result<Vec<String>, Error> {
     let Some(folder) = &place.folder else { return Ok(Vec::new()) };
     let database = place.state.join(DATABASE);
@@ -281,11 +288,15 @@ pub fn repair_copy(
     if let Some(kind) = &kind
         && let Some(mut kept) = kind.kind().kept(&copy)?
     {
+        meter.begin("checking");
         each_row(&mirror, cancel, &mut |row| {
+            meter.add(1, 0);
             if is_distrusted(row) {
                 return Ok(());
             }
-            let damage = kept.damage(&mirror, row, wants(&row.uri))?;
+            let read = wants(&row.uri);
+            let _named = read.then(|| meter.item(|| short_name(&row.uri)));
+            let damage = kept.damage(&mirror, row, read)?;
             if damage.is_some_and(|damage| !damage.kind.keeps_bytes()) {
                 bad.push(row.clone());
             }

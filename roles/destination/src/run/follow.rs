@@ -6,6 +6,7 @@ use crate::push::{Inbox, Pushing, Wakeup, listen};
 use crate::read::choice::Choice;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Problem, Summary};
+use crate::report::meters::with_meter;
 use crate::report::options::SyncOptions;
 use crate::request::robots::Robots;
 use crate::run::hand_over::{HandOver, Progress};
@@ -44,7 +45,7 @@ pub fn follow(
     }
     let options = &options;
     let listener = listen(options)?;
-    let shared = Shared::new(options.net_options());
+    let shared = Shared::new(with_meter(options.net_options(), &observer.meter()));
     let mut robots = Arc::<Robots>::default();
     let mut choice = Choice::default();
     let first = Wake { handing: Handing::Caller { has_failed: false }, ..Wake::default() };

@@ -20,6 +20,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Summary};
 use crate::report::last_run::LastRun;
 use crate::report::lasting::Continued;
+use crate::report::meters::with_meter;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
 use crate::request::admit::Admission;
@@ -59,7 +60,7 @@ pub fn sync(
     observer: &dyn Observer,
     cancel: &AtomicBool,
 ) -> Result<Summary, Error> {
-    let shared = Shared::new(options.net_options());
+    let shared = Shared::new(with_meter(options.net_options(), &observer.meter()));
     let mut choice = Choice::default();
     sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice)
         .map(|ran| ran.summary)
@@ -230,7 +231,7 @@ pub fn test_filter(
     cancel: &AtomicBool,
 ) -> Result<Summary, Error> {
     let options = SyncOptions { dry_run: true, ..options.clone() };
-    let shared = Shared::new(options.net_options());
+    let shared = Shared::new(with_meter(options.net_options(), &observer.meter()));
     let State { mirror, own_folder, .. } = State::open(&options, false)?;
     let requests = Requests::new(&options, cancel, &shared)?;
     let mut planner = Planner::new(&options, &mirror, own_folder)?;

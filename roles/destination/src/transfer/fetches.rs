@@ -88,6 +88,7 @@ impl Transfer<'_> {
             queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
             allowance: self.requests.allowance.clone(),
+            meter: report.meter.clone(),
             lost: Arc::clone(&lost),
         };
         let result = std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! The threads that fetch, each with a runtime and connections.
 
+use crate::report::meters::short_name;
 use crate::request::limits::Allowance;
 use crate::request::stop::stopped;
 use crate::sink::Sink;
@@ -8,6 +9,7 @@ use crate::transfer::fetch::together::are_enough;
 use crate::transfer::fetch::{Fetched, Fetcher};
 use crate::transfer::rules::Rules;
 use crate::transfer::work_queue::WorkQueue;
+use abreast_core::Meter;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
 use std::pin::pin;
@@ -27,6 +29,8 @@ pub(crate) struct Worker {
     pub(crate) queue: Arc<WorkQueue>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) allowance: Allowance,
+    /// Shows the resources that are being fetched.
+    pub(crate) meter: Meter,
     /// A task ended without giving its items back.
     pub(crate) lost: Arc<AtomicBool>,
 }
@@ -81,6 +85,7 @@ impl Worker {
                     if self.stop.load(Ordering::Relaxed) || self.allowance.reached().is_some() {
                         None
                     } else {
+                        let _named = self.meter.item(|| short_name(&task.pending.uri));
                         tokio::select! {
                             biased;
                             fetched = fetcher.fetch(&task) => Some(fetched),

@@ -276,7 +276,14 @@ fn a_comparison_replaces_reserved_names_of_earlier_versions() {
     as_before();
     fs::rename(copy.folder().join("f001"), copy.folder().join("%!f001")).unwrap();
     let mut findings = Findings::default();
-    check_copy(&place_of(&copy), &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
+    check_copy(
+        &place_of(&copy),
+        &|_| false,
+        &mut findings,
+        &AtomicBool::new(false),
+        &abreast_core::Meter::default(),
+    )
+    .unwrap();
     assert_eq!(
         findings.list().iter().map(|finding| finding.rule).collect::<Vec<_>>(),
         ["copy.name"]
@@ -322,7 +329,14 @@ fn a_sidecar_of_links_without_its_file_is_found_and_removed() {
     drop(mirror);
     let codes = || {
         let mut findings = Findings::default();
-        check_copy(&place_of(&copy), &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
+        check_copy(
+            &place_of(&copy),
+            &|_| false,
+            &mut findings,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         findings
             .list()
             .iter()
@@ -348,7 +362,14 @@ fn a_sidecar_of_links_without_its_file_is_found_and_removed() {
     )
     .unwrap();
     assert_eq!(codes(), [("copy.leftover", ".gone.links.json".to_owned())]);
-    repair_copy(&place_of(&copy), &|_| false, false, &AtomicBool::new(false)).unwrap();
+    repair_copy(
+        &place_of(&copy),
+        &|_| false,
+        false,
+        &AtomicBool::new(false),
+        &abreast_core::Meter::default(),
+    )
+    .unwrap();
     assert_eq!(codes(), []);
     assert!(copy.folder().join(".mine.links.json").exists());
 }
@@ -523,7 +544,14 @@ fn what_is_stored_without_a_row_is_found_and_compared() {
         let place = place_of(&copy);
         let unrecorded = || {
             let mut findings = Findings::default();
-            check_copy(&place, &|_| true, &mut findings, &AtomicBool::new(false)).unwrap();
+            check_copy(
+                &place,
+                &|_| true,
+                &mut findings,
+                &AtomicBool::new(false),
+                &abreast_core::Meter::default(),
+            )
+            .unwrap();
             findings.list().iter().filter(|finding| finding.rule == "copy.unrecorded").count()
         };
         assert_eq!(unrecorded(), 2);
@@ -532,7 +560,14 @@ fn what_is_stored_without_a_row_is_found_and_compared() {
             assert_eq!((report.updated, report.extra, report.missing), (1, 1, 0), "{is_full}");
             assert_eq!((report.same, report.exit_code), (7, 1), "{is_full}");
         }
-        repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
+        repair_copy(
+            &place,
+            &|_| true,
+            false,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         assert_eq!(unrecorded(), 0);
         copy.options.baseline = true;
         assert_eq!(copy.run().deleted, 1);

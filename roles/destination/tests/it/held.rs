@@ -197,7 +197,14 @@ fn held_deletions_are_dated_until_the_source_has_them_again() {
         let audited = copy.audit(false);
         assert_eq!((audited.held, &audited.held_since, audited.extra), (16, &since, 16));
         let mut findings = Findings::default();
-        check_copy(&place, &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
+        check_copy(
+            &place,
+            &|_| false,
+            &mut findings,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         let held = findings.list().iter().find(|finding| finding.rule == "copy.held").unwrap();
         assert!(held.message.contains("16, since "), "{held}");
         assert!(held.message.ends_with("when the copy had 20 resources"), "{held}");

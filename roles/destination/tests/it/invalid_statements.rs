@@ -54,7 +54,14 @@ fn statements(copy: &Copy) -> String {
 fn findings_of(copy: &Copy) -> Vec<String> {
     let mut findings = Findings::default();
     let place = CopyPlace::find(copy.folder()).unwrap();
-    check_copy(&place, &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
+    check_copy(
+        &place,
+        &|_| false,
+        &mut findings,
+        &AtomicBool::new(false),
+        &abreast_core::Meter::default(),
+    )
+    .unwrap();
     findings.list().iter().map(|finding| finding.message.clone()).collect()
 }
 

@@ -162,7 +162,14 @@ fn a_fault_that_lasts_is_dated() {
         assert_eq!(ran.summary().failing_since.as_ref(), Some(&since));
         let mut findings = Findings::default();
         let place = CopyPlace::find(copy.folder()).unwrap();
-        check_copy(&place, &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
+        check_copy(
+            &place,
+            &|_| false,
+            &mut findings,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         let of = |rule| findings.list().iter().find(|it| it.rule == rule).unwrap();
         assert!(of("copy.fault").location.ends_with("/changelist.xml"), "{:?}", findings.list());
         assert!(of("copy.fault").message.contains(&since), "{:?}", findings.list());

@@ -183,10 +183,24 @@ fn parts_stay_where_they_are_continued_and_nowhere_else() {
         assert_eq!(parts(), usize::from(is_kept), "{name}");
         let place = CopyPlace::find(copy.folder()).unwrap();
         let mut findings = Findings::default();
-        check_copy(&place, &|_| true, &mut findings, &AtomicBool::new(false)).unwrap();
+        check_copy(
+            &place,
+            &|_| true,
+            &mut findings,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         let leftovers = findings.list().iter().filter(|finding| finding.rule == "copy.leftover");
         assert_eq!(leftovers.count(), 0, "{name}: {findings:?}");
-        repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
+        repair_copy(
+            &place,
+            &|_| true,
+            false,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         assert_eq!(parts(), usize::from(is_kept), "{name}");
         source.server.handler(|_, _| None);
         let ran = copy.try_run();

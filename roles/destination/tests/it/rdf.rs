@@ -517,7 +517,10 @@ fn altered_files_of_nquads_are_found_and_repaired() {
     let repaired = |copy: &Copy| {
         assert_eq!(copy.try_run().code(), "nquads.damaged");
         let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
-        let repair = |is_dry| repair_copy(&place, &|_| true, is_dry, &cancel).unwrap();
+        let repair = |is_dry| {
+            repair_copy(&place, &|_| true, is_dry, &cancel, &abreast_core::Meter::default())
+                .unwrap()
+        };
         assert_eq!(repair(true), repair(false));
         let ran = copy.try_run();
         assert_eq!((ran.exit(), copy.audit(true).exit_code), (0, 0), "{:?}", ran.reported);

@@ -100,7 +100,14 @@ fn until_equal(case: &SinkCase, copy: &mut Copy, source: &mut Source, what: &str
         assert!(error.help().unwrap().contains("abreast repair"), "{what}: {error}");
         codes.push(error.code().to_owned());
         let place = CopyPlace::find(copy.folder()).unwrap();
-        repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
+        repair_copy(
+            &place,
+            &|_| true,
+            false,
+            &AtomicBool::new(false),
+            &abreast_core::Meter::default(),
+        )
+        .unwrap();
         assert_eq!(copy.try_run().exit(), 0, "{what}");
     }
     assert_eq!(seen(&(case.read)(copy, source)), seen(&source.kept), "{what}");

@@ -640,7 +640,8 @@ fn a_repaired_copy_is_completed_by_the_next_run() {
     let text = std::fs::read(&path).unwrap();
     std::fs::write(&path, &text[..text.len() / 3]).unwrap();
     let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
-    let steps = repair_copy(&place, &|_| true, false, &cancel).unwrap();
+    let steps =
+        repair_copy(&place, &|_| true, false, &cancel, &abreast_core::Meter::default()).unwrap();
     assert!(steps.len() > 4, "{steps:?}");
     let ran = copy.try_run();
     assert_eq!(ran.exit(), 0, "{:?}", ran.reported);

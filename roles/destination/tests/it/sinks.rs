@@ -196,7 +196,10 @@ fn an_archive_that_lost_its_end_is_repaired() {
         }
         assert_eq!(copy.try_run().result.unwrap_err().code(), "warc.damaged");
         let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
-        let repair = |is_dry| repair_copy(&place, &|_| true, is_dry, &cancel).unwrap();
+        let repair = |is_dry| {
+            repair_copy(&place, &|_| true, is_dry, &cancel, &abreast_core::Meter::default())
+                .unwrap()
+        };
         assert_eq!(repair(true), repair(false));
         let ran = copy.try_run();
         assert_eq!((ran.exit(), copy.audit(true).exit_code), (0, 0), "{:?}", ran.codes);

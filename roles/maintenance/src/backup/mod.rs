@@ -22,7 +22,7 @@ pub use retention::Retention;
 use crate::place::{Context as _, Error, HUB_DATABASE, Place, ReadShare, Result, StateFolders};
 use crate::place::{holder_of, there};
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
-use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_core::{Clock as _, ContentId, Meter, SystemClock};
 use abreast_destination::{published_above, resolved};
 use abreast_folder::LastBackup;
 use abreast_store::NeededContents;
@@ -64,6 +64,8 @@ pub struct BackupOptions {
     pub read: ReadShare,
     /// Which backups are retained after the new one is complete; without any rule, all are.
     pub keep: Retention,
+    /// Shows how far the backup is.
+    pub meter: Meter,
 }
 
 impl BackupOptions {
@@ -74,6 +76,7 @@ impl BackupOptions {
             backups: backups.into(),
             read: ReadShare::percent(READ_SHARE),
             keep: Retention::default(),
+            meter: Meter::default(),
         }
     }
 }
@@ -178,7 +181,12 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     let mut contents = CopiedContents::default();
     let (from, to) =
         (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
+    let meter = &options.meter;
+    meter.begin("copying");
+    expect_contents(meter, &from)?;
     from.visit(&mut |id, length| {
+        let _named = meter.item(|| id.to_string());
+        meter.add(1, length);
         let is_read = reads(&id.to_string());
         contents.count(copy_content(&from, &to, &id, length, is_read)?, length);
         Ok(())
@@ -229,7 +237,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
     let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
     synced.context("cannot make the backup durable")?;
-    verify::verify_files(&making, &manifest).context("cannot verify the new backup")?;
+    verify::verify_files(&making, &manifest, meter).context("cannot verify the new backup")?;
     fs::rename(&making, &done).context("cannot name the backup")?;
     File::open(backups)
         .and_then(|folder| folder.sync_all())
@@ -260,6 +268,20 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         unremoved,
         pruning,
     })
+}
+
+/// Sets the number and bytes of all contents in a meter that is read.
+pub(crate) fn expect_contents(meter: &Meter, contents: &View) -> Result<()> {
+    if !meter.is_listening() {
+        return Ok(());
+    }
+    let (mut total, mut bytes) = (0, 0);
+    contents.visit(&mut |_, length| {
+        (total, bytes) = (total + 1, bytes + length);
+        Ok(())
+    })?;
+    meter.expect(total, bytes);
+    Ok(())
 }
 
 /// Decides which backups [`backup`] would retain and remove now, and makes and removes nothing.

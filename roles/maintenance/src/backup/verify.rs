@@ -3,7 +3,7 @@
 use crate::backup::manifest::BackupManifest;
 use crate::place::{Context as _, Error, HUB_DATABASE, Result};
 use abreast_contents::{Condition, View, digest};
-use abreast_core::ContentId;
+use abreast_core::{ContentId, Meter};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, check_hub_copy};
 use std::collections::HashSet;
@@ -27,10 +27,14 @@ pub(crate) fn check_backup(
     backup: &Path,
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
+    meter: &Meter,
 ) -> Result<BackupManifest> {
     let backup = std::path::absolute(backup)?;
     let manifest = BackupManifest::read(&backup)?;
-    let damaged = verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
+    let damaged = {
+        let contents = View::open(&contents_of(&backup))?;
+        verify(&backup, &contents, &manifest, whole, cancel, meter)?
+    };
     if let Some(first) = damaged.first() {
         return Err(damaged_content(first, damaged.len()));
     }
@@ -44,18 +48,31 @@ pub(crate) fn verify(
     manifest: &BackupManifest,
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
+    meter: &Meter,
 ) -> Result<Vec<ContentId>> {
-    verify_files(backup, manifest)?;
+    verify_files(backup, manifest, meter)?;
     check_copy(&backup.join("source.db"))?;
     let mut damaged = Vec::new();
+    if meter.is_listening() {
+        let (mut total, mut bytes) = (0, 0);
+        for needed in NeededContents::open(&backup.join("source.db"))? {
+            (total, bytes) = (total + 1, bytes + needed?.1);
+        }
+        let files = manifest.files.iter();
+        let (total, bytes) =
+            (total + files.len() as u64, files.map(|file| file.length).sum::<u64>() + bytes);
+        meter.expect(total, bytes);
+    }
     for needed in NeededContents::open(&backup.join("source.db"))? {
-        let (id, _) = needed?;
+        let (id, length) = needed?;
         if cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
         if whole.contains(&id) {
             continue;
         }
+        meter.add(1, length);
+        let _named = meter.item(|| id.to_string());
         if !matches!(contents.examine(&id)?, Condition::Whole | Condition::RecordDamaged) {
             damaged.push(id);
             continue;
@@ -72,8 +89,11 @@ pub(crate) fn verify(
 }
 
 /// Compares each file of a backup with its digest in the manifest.
-pub(crate) fn verify_files(backup: &Path, manifest: &BackupManifest) -> Result<()> {
+pub(crate) fn verify_files(backup: &Path, manifest: &BackupManifest, meter: &Meter) -> Result<()> {
+    meter.begin("verifying");
     for file in &manifest.files {
+        let _named = meter.item(|| file.path.clone());
+        meter.add(1, file.length);
         let path = Path::new(&file.path);
         if !path.components().all(|component| matches!(component, Component::Normal(_))) {
             return Err(Error::Damaged(format!(

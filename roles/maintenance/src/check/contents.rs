@@ -3,7 +3,7 @@
 
 use crate::place::{Context as _, Result};
 use abreast_contents::{Condition, ErrorKind, View};
-use abreast_core::{ContentId, LogError};
+use abreast_core::{ContentId, LogError, Meter};
 use abreast_store::NeededContents;
 use abreast_store::integrity::Findings;
 use abreast_webtypes::count;
@@ -24,6 +24,7 @@ pub(crate) struct ContentsCheck<'c> {
     /// Selects the contents to read.
     pub(crate) wants: &'c dyn Fn(&str) -> bool,
     pub(crate) cancel: &'c AtomicBool,
+    pub(crate) meter: &'c Meter,
 }
 
 /// Numbers of contents.
@@ -63,7 +64,18 @@ impl ContentsCheck<'_> {
             findings,
             damaged,
         };
+        self.meter.begin("checking");
+        if self.meter.is_listening() {
+            let mut total = 0;
+            view.visit(&mut |_, _| {
+                total += 1;
+                Ok(())
+            })
+            .with_context(|| format!("cannot read the kept contents in `{place}`"))?;
+            self.meter.expect(total, 0);
+        }
         view.visit(&mut |id, length| {
+            self.meter.add(1, 0);
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
@@ -110,6 +122,8 @@ impl Merge<'_> {
             );
         } else if (self.check.wants)(&id.to_string()) {
             self.counts.read += 1;
+            let _named = self.check.meter.item(|| id.to_string());
+            self.check.meter.add(0, length);
             match view.examine(&id) {
                 Ok(Condition::Whole) => {}
                 Ok(Condition::Missing) => self.missing(id)?,

@@ -11,13 +11,14 @@ use crate::backup::manifest::{backups_in, is_backup};
 use crate::backup::verify::check_backup;
 use crate::place::{Context as _, Error, Place, ReadShare, Result, StateFolders, StoreRecord};
 use crate::place::{holder_of, there};
+use abreast_core::Meter;
 use abreast_destination::check::check_copy;
 use abreast_store::integrity::{Findings, check_hub};
 use abreast_webtypes::count;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::check_store;
+use store::StoreCheck;
 
 /// The folder to check, and how much of its data is read.
 #[derive(Clone, Debug)]
@@ -31,12 +32,15 @@ pub struct CheckOptions {
     pub read: ReadShare,
     /// Further records in the folder of a store.
     pub records: Vec<StoreRecord>,
+    /// Shows how far the check is.
+    pub meter: Meter,
 }
 
 impl CheckOptions {
     /// Creates options that compare paths and lengths, and read no contents.
     pub fn new(place: impl Into<Place>) -> Self {
-        Self { place: place.into(), sets: Vec::new(), read: ReadShare::NONE, records: Vec::new() }
+        let (place, sets, records) = (place.into(), Vec::new(), Vec::new());
+        Self { place, sets, read: ReadShare::NONE, records, meter: Meter::default() }
     }
 }
 
@@ -48,7 +52,7 @@ impl CheckOptions {
 pub fn check(options: &CheckOptions, cancel: &AtomicBool) -> Result<CheckReport> {
     let backups = backups_of(&options.place.folder)?;
     if !backups.is_empty() {
-        return Ok(check_backups(&backups, cancel));
+        return Ok(check_backups(&backups, cancel, &options.meter));
     }
     let places = StateFolders::of(&options.place, &options.sets)?;
     let mut report = CheckReport::default();
@@ -95,10 +99,10 @@ fn is_unreadable(error: &Error) -> bool {
 
 /// Checks all data of backups, because an incomplete backup cannot be restored. Contents that several
 /// backups need are read once.
-fn check_backups(backups: &[PathBuf], cancel: &AtomicBool) -> CheckReport {
+fn check_backups(backups: &[PathBuf], cancel: &AtomicBool, meter: &Meter) -> CheckReport {
     let (mut report, mut whole) = (CheckReport::default(), HashSet::new());
     for backup in backups {
-        match check_backup(backup, &mut whole, cancel) {
+        match check_backup(backup, &mut whole, cancel, meter) {
             Err(_) if cancel.load(Ordering::Relaxed) => {
                 report.is_cancelled = true;
                 break;
@@ -138,7 +142,14 @@ fn check_folder(
         if let Some(pid) = holder_of(&store.join("source.lock")) {
             notes.push(format!("process {pid} is using the store"));
         }
-        check_store(store, &wants, &options.records, findings, notes, &mut |_, _| {}, cancel)?;
+        let check = StoreCheck {
+            store,
+            wants: &wants,
+            records: &options.records,
+            cancel,
+            meter: &options.meter,
+        };
+        check.run(findings, notes, &mut |_, _| {})?;
     }
     if let Some(hub) = &place.hub {
         let facts = check_hub(hub, findings)?;
@@ -155,7 +166,7 @@ fn check_folder(
                 "process {pid} is using the copy: its changes during the check may be reported as findings"
             ));
         }
-        let facts = check_copy(place, &wants, findings, cancel)?;
+        let facts = check_copy(place, &wants, findings, cancel, &options.meter)?;
         notes.push(format!("copy: {}, {} read", count(facts.resources, "resource"), facts.read));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::check::contents::{ContentsCheck, Damaged};
 use crate::place::{Context as _, Result, StoreRecord, holder_of};
-use abreast_core::Finding;
+use abreast_core::{Finding, Meter};
 use abreast_source::archive::check_archives;
 use abreast_source::notify::{check_notified, notified_path};
 use abreast_source::origin::rdf::check_records_of_files;
@@ -14,74 +14,95 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Checks the folder of a Source's store: log and tables, stored contents, dumps, snapshots.
-pub(crate) fn check_store(
-    store: &Path,
-    wants: &dyn Fn(&str) -> bool,
-    records: &[StoreRecord],
-    findings: &mut Findings,
-    notes: &mut Vec<String>,
-    damaged: Damaged<'_>,
-    cancel: &AtomicBool,
-) -> Result<()> {
-    let unreadable = |findings: &Findings| -> u64 {
-        ["store.damaged", "store.schema"]
-            .iter()
-            .filter_map(|code| findings.counts().get(code))
-            .sum()
-    };
-    let unreadable_before = unreadable(findings);
-    let sets = check_log(&store.join("source.db"), findings)?;
-    for set in &sets {
-        notes.push(format!(
-            "set {}: {}, up to position {}",
-            set.slug,
-            count(set.resources, "resource"),
-            set.position
-        ));
-    }
-    let is_left_over = ServedSets::is_left_over(store);
-    for set in sets.iter().filter(|set| is_left_over(&set.slug)) {
-        let resources = count(set.resources, "resource");
-        let message = format!(
-            "the set was not configured when the store was served last; it has {resources}"
-        );
-        findings.note("store.set", set.slug.as_str(), message);
-    }
-    let is_served = holder_of(&store.join("source.lock")).is_some();
-    if unreadable(findings) > unreadable_before {
-        notes.push(
-            "kept contents: not checked, since the rows that need them cannot be read".to_owned(),
-        );
-    } else {
-        let counts = ContentsCheck { store, is_served, wants, cancel }.run(findings, damaged)?;
-        if counts.orphans > 0 {
-            let message = format!("kept contents that no row needs: {}", counts.orphans);
-            findings.note("contents.orphan", store.join("contents").display().to_string(), message);
+/// How the folder of a Source's store is checked.
+pub(crate) struct StoreCheck<'c> {
+    pub(crate) store: &'c Path,
+    /// Selects the contents and files to read.
+    pub(crate) wants: &'c dyn Fn(&str) -> bool,
+    /// Further records in the folder.
+    pub(crate) records: &'c [StoreRecord],
+    pub(crate) cancel: &'c AtomicBool,
+    pub(crate) meter: &'c Meter,
+}
+
+impl StoreCheck<'_> {
+    /// Checks log and tables, stored contents, dumps and snapshots.
+    pub(crate) fn run(
+        &self,
+        findings: &mut Findings,
+        notes: &mut Vec<String>,
+        damaged: Damaged<'_>,
+    ) -> Result<()> {
+        let StoreCheck { store, wants, records, cancel, meter } = *self;
+        let unreadable = |findings: &Findings| -> u64 {
+            ["store.damaged", "store.schema"]
+                .iter()
+                .filter_map(|code| findings.counts().get(code))
+                .sum()
+        };
+        let unreadable_before = unreadable(findings);
+        let sets = check_log(&store.join("source.db"), findings)?;
+        for set in &sets {
+            notes.push(format!(
+                "set {}: {}, up to position {}",
+                set.slug,
+                count(set.resources, "resource"),
+                set.position
+            ));
         }
-        if counts.kept > 0 {
-            notes.push(format!("kept contents: {}, {} read", counts.kept, counts.read));
+        let is_left_over = ServedSets::is_left_over(store);
+        for set in sets.iter().filter(|set| is_left_over(&set.slug)) {
+            let resources = count(set.resources, "resource");
+            let message = format!(
+                "the set was not configured when the store was served last; it has {resources}"
+            );
+            findings.note("store.set", set.slug.as_str(), message);
         }
-    }
-    let packages =
-        abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
-            // A server makes dumps all the time.
-            if !(is_served && finding.rule == "dumps.unfinished") {
-                findings.add(finding.rule, finding.location, finding.message);
+        let is_served = holder_of(&store.join("source.lock")).is_some();
+        if unreadable(findings) > unreadable_before {
+            notes.push(
+                "kept contents: not checked, since the rows that need them cannot be read"
+                    .to_owned(),
+            );
+        } else {
+            let counts =
+                ContentsCheck { store, is_served, wants, cancel, meter }.run(findings, damaged)?;
+            if counts.orphans > 0 {
+                let message = format!("kept contents that no row needs: {}", counts.orphans);
+                findings.note(
+                    "contents.orphan",
+                    store.join("contents").display().to_string(),
+                    message,
+                );
             }
-        })
+            if counts.kept > 0 {
+                notes.push(format!("kept contents: {}, {} read", counts.kept, counts.read));
+            }
+        }
+        let packages = abreast_source::dump::check_dumps(
+            &store.join("dumps"),
+            wants("dumps"),
+            &mut |finding| {
+                // A server makes dumps all the time.
+                if !(is_served && finding.rule == "dumps.unfinished") {
+                    findings.add(finding.rule, finding.location, finding.message);
+                }
+            },
+        )
         .context("cannot check the dumps")?;
-    if packages > 0 {
-        notes.push(format!("packages of dumps: {packages}"));
+        if packages > 0 {
+            notes.push(format!("packages of dumps: {packages}"));
+        }
+        let snapshots =
+            check_snapshots(&store.join("snapshots"), wants("snapshots"), &mut |finding| {
+                findings.add(finding.rule, finding.location, finding.message);
+            })
+            .context("cannot check the snapshots")?;
+        if snapshots > 0 {
+            notes.push(format!("snapshots: {snapshots}"));
+        }
+        check_records(store, wants("archives"), records, findings, notes)
     }
-    let snapshots = check_snapshots(&store.join("snapshots"), wants("snapshots"), &mut |finding| {
-        findings.add(finding.rule, finding.location, finding.message);
-    })
-    .context("cannot check the snapshots")?;
-    if snapshots > 0 {
-        notes.push(format!("snapshots: {snapshots}"));
-    }
-    check_records(store, wants("archives"), records, findings, notes)
 }
 
 /// Checks the small records of a store, and the files that the records describe.

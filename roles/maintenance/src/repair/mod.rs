@@ -79,7 +79,7 @@ fn repair_folder(
         let unreadable = options.dry_run && !salvaged.is_empty();
         steps.extend(salvaged);
         if !unreadable {
-            steps.extend(repair_copy(copy, &wants, options.dry_run, cancel)?);
+            steps.extend(repair_copy(copy, &wants, options.dry_run, cancel, &options.meter)?);
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Options of a repair.
 
 use crate::place::{Place, ReadShare, StateFolders, StoreRecord};
+use abreast_core::Meter;
 
 /// The folder to repair, and how much of its data is read.
 #[derive(Clone, Debug)]
@@ -16,12 +17,21 @@ pub struct RepairOptions {
     pub records: Vec<StoreRecord>,
     /// Whether to report the steps only, without changes.
     pub dry_run: bool,
+    /// Shows how far the repair is.
+    pub meter: Meter,
 }
 
 impl RepairOptions {
     /// Creates options that read no contents.
     pub fn new(place: impl Into<Place>) -> Self {
         let (place, sets, records) = (place.into(), Vec::new(), Vec::new());
-        Self { place, sets, read: ReadShare::NONE, records, dry_run: false }
+        Self {
+            place,
+            sets,
+            read: ReadShare::NONE,
+            records,
+            dry_run: false,
+            meter: Meter::default(),
+        }
     }
 }

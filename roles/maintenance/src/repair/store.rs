@@ -1,6 +1,6 @@
 //! Repairs the folder of a Source's store.
 
-use crate::check::store::check_store;
+use crate::check::store::StoreCheck;
 use crate::place::{Context as _, Result};
 use crate::repair::options::RepairOptions;
 use abreast_contents::{Contents, ErrorKind, View};
@@ -83,15 +83,9 @@ pub(crate) fn repair_store(
                 list.push(id);
             }
         };
-        check_store(
-            store,
-            wants,
-            &options.records,
-            &mut findings,
-            &mut Vec::new(),
-            &mut damaged,
-            cancel,
-        )?;
+        let (records_of_store, meter) = (&options.records, &options.meter);
+        let check = StoreCheck { store, wants, records: records_of_store, cancel, meter };
+        check.run(&mut findings, &mut Vec::new(), &mut damaged)?;
         // Contents whose bytes are lost: the versions that name them go.
         if !lost.is_empty() {
             steps.push(format!(

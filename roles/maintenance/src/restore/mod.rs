@@ -6,7 +6,7 @@ use crate::backup::verify::{contents_of, damaged_content, verify};
 use crate::backup::{BackedUpSet, copy_content};
 use crate::place::{Context as _, Error, HUB_DATABASE, Result, there};
 use abreast_contents::{Contents, View};
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, Meter, SystemClock};
 use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;
 use abreast_store::backup::{restart_hub_log, restart_log};
@@ -35,13 +35,16 @@ pub struct RestoreOptions {
     pub without_damaged: bool,
     /// Whether to verify the backup and write nothing.
     pub dry_run: bool,
+    /// Shows how far the restoration is.
+    pub meter: Meter,
 }
 
 impl RestoreOptions {
     /// Creates options that restart the log and refuse a damaged backup.
     pub fn new(backup: impl Into<PathBuf>, dir: impl Into<PathBuf>) -> Self {
         let (backup, dir) = (backup.into(), dir.into());
-        Self { backup, dir, same_log: false, without_damaged: false, dry_run: false }
+        let meter = Meter::default();
+        Self { backup, dir, same_log: false, without_damaged: false, dry_run: false, meter }
     }
 }
 
@@ -93,8 +96,8 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
     let manifest = BackupManifest::read(&backup)?;
     check_empty(&dir, &manifest)?;
     let contents = View::open(&contents_of(&backup))?;
-    let damaged =
-        verify(&backup, &contents, &manifest, &mut HashSet::new(), &AtomicBool::new(false))?;
+    let (meter, never) = (&options.meter, AtomicBool::new(false));
+    let damaged = verify(&backup, &contents, &manifest, &mut HashSet::new(), &never, meter)?;
     if let Some(first) = damaged.first().filter(|_| !options.without_damaged) {
         return Err(damaged_content(first, damaged.len()));
     }
@@ -140,7 +143,10 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
             remove(&entry.path()).context("cannot remove what an interrupted restore left")?;
         }
     }
+    meter.begin("copying");
     for file in &manifest.files {
+        let _named = meter.item(|| file.path.clone());
+        meter.add(1, file.length);
         copy_to(&backup.join(&file.path), &making.join(&file.path))
             .with_context(|| format!("cannot copy `{}`", file.path))?;
     }
@@ -151,6 +157,8 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         if damaged.binary_search(&id).is_ok() {
             continue;
         }
+        meter.add(1, length);
+        let _named = meter.item(|| id.to_string());
         if copy_content(&contents, &kept, &id, length, false)
             .context("cannot copy kept contents")?
             .is_none()

@@ -11,7 +11,7 @@ use super::set::{PublishedSet, next_edition};
 use super::site::SiteDocument;
 use super::topic::Topic;
 use crate::publish::{SourceUrls, cache};
-use abreast_core::{ChangeLog, Position};
+use abreast_core::{ChangeLog, Meter, Position};
 use abreast_webtypes::Link;
 use std::collections::HashMap;
 use std::io;
@@ -29,6 +29,8 @@ pub struct Publisher {
     cache: Arc<DocumentCache>,
     /// Edition of the documents that do not belong to one set.
     edition: u64,
+    /// Shows how far the export of a site is.
+    meter: Meter,
 }
 
 impl Publisher {
@@ -59,7 +61,8 @@ impl Publisher {
         let sets: Vec<Arc<PublishedSet>> = sets.into_iter().map(Into::into).collect();
         let places =
             sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
-        Self { log, urls, sets, places, projections, cache, edition: next_edition() }
+        let (edition, meter) = (next_edition(), Meter::default());
+        Self { log, urls, sets, places, projections, cache, edition, meter }
     }
 
     /// A publisher of other sets, with the same log, URLs and cache. Cached documents remain for sets
@@ -120,6 +123,17 @@ impl Publisher {
     /// URLs that do not belong to a set.
     pub fn urls(&self) -> &SourceUrls {
         &self.urls
+    }
+
+    /// The same publisher with a meter, which shows how far the export of a site is.
+    #[must_use]
+    pub fn with_meter(self, meter: Meter) -> Self {
+        Self { meter, ..self }
+    }
+
+    /// The meter of long work.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Log from which the documents are rendered.

@@ -116,6 +116,24 @@ pub(crate) fn scan_reading(
     options: &ScanOptions,
     reading: Reading<'_>,
 ) -> Result<ScanReport, ScanError> {
+    if !subtree.is_empty() {
+        return scan_counted(folder, subtree, log, set, options, reading);
+    }
+    let meter = &options.ingest.meter;
+    meter.begin("scanning");
+    let result = scan_counted(folder, subtree, log, set, options, reading);
+    meter.end();
+    result
+}
+
+fn scan_counted(
+    folder: &Folder,
+    subtree: &[u8],
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &ScanOptions,
+    reading: Reading<'_>,
+) -> Result<ScanReport, ScanError> {
     let before = log.head(set)?;
     let mut report = walk(folder, subtree, log, set, options, reading)?;
     if before.takes_base() {
@@ -437,6 +455,7 @@ impl Walk<'_> {
             self.report.ingest.refused(&path, &format!("its URI is longer than {MAX_KEY} bytes"));
             return Ok(());
         }
+        self.options.ingest.meter.add(1, 0);
         self.gone_before(&key)?;
         self.sink.begin();
         let links = self.links_of(&path);

@@ -9,7 +9,7 @@ use crate::scan::options::DigestPolicy;
 use crate::scan::options::IngestOptions;
 use crate::scan::rest::Rest;
 use abreast_contents::{Contents, PinnedContent};
-use abreast_core::State;
+use abreast_core::{Meter, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::{Digests, Timestamp, md5_lanes};
 use md5::{Digest as _, Md5};
@@ -97,6 +97,7 @@ pub(crate) struct Hasher<'a> {
     contents: Option<Contents>,
     chunk: Vec<u8>,
     small: Vec<u8>,
+    meter: Meter,
 }
 
 /// A small file in the buffer whose digest is not yet computed.
@@ -116,6 +117,7 @@ impl<'a> Hasher<'a> {
             contents: options.contents.clone(),
             chunk: Vec::new(),
             small: Vec::new(),
+            meter: options.meter.clone(),
         }
     }
 
@@ -135,6 +137,7 @@ impl<'a> Hasher<'a> {
                 }
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
+                        self.meter.add(0, stat.size);
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
                         // Placeholder until the digest of the file is known.
                         Hashed::Unsettled
@@ -218,12 +221,15 @@ impl<'a> Hasher<'a> {
         let mut md5 = self.policy.md5().then(Md5::new);
         let mut sha256 = self.policy.sha256().then(Sha256::new);
         let mut length = 0_u64;
+        let meter = self.meter.clone();
+        let _named = meter.item(|| String::from_utf8_lossy(name).into_owned());
         let (reading, mut report) = (self.reading, Instant::now() + PROGRESS);
         let mut update = |bytes: &[u8]| {
             if reading.stopped() {
                 return Err(io::Error::other("stopped"));
             }
             length += bytes.len() as u64;
+            meter.add(0, bytes.len() as u64);
             if report <= Instant::now() {
                 report = Instant::now() + PROGRESS;
                 let name = String::from_utf8_lossy(name);

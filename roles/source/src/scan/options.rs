@@ -4,6 +4,7 @@ use super::rest::Rest;
 use super::writes::Writes;
 use crate::links::Links;
 use abreast_contents::Contents;
+use abreast_core::Meter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ pub struct IngestOptions {
     pub first: bool,
     /// Information about files that a process may be writing.
     pub rest: Arc<Rest>,
+    /// Shows how far a scan of a whole folder is.
+    pub meter: Meter,
 }
 
 impl Default for IngestOptions {
@@ -61,6 +64,7 @@ impl Default for IngestOptions {
             contents: None,
             first: false,
             rest: Arc::default(),
+            meter: Meter::default(),
         }
     }
 }

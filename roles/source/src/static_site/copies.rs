@@ -12,7 +12,7 @@ use crate::names::keys::{key_of, path_of, too_long};
 use crate::publish::PublishedSet;
 use crate::publish::publisher::Publisher;
 use crate::{Naming, Representation};
-use abreast_core::{KeyRange, Position, Resource, State};
+use abreast_core::{KeyRange, Meter, Position, Resource, State};
 use abreast_folder::{ErrorKind, set_modified};
 use abreast_webtypes::Digests;
 use md5::{Digest as _, Md5};
@@ -72,6 +72,7 @@ impl Copies<'_> {
                 if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             for resource in &page {
+                self.publisher.meter().add(1, 0);
                 self.copy(set, resource, how, site_folder, report)?;
             }
             let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
@@ -177,13 +178,17 @@ impl Copies<'_> {
             return Ok(());
         }
         let length = resource.state.length.unwrap_or(0);
+        let meter = self.publisher.meter();
         let mtime_ns = resource.state.modified.as_micros().saturating_mul(1_000);
         if let Some((file, stat)) = site_folder.open_file(&target, length)? {
             let has_time = stat.mtime_ns == mtime_ns;
             if how == Compared::Seen && has_time {
                 return Ok(());
             }
-            if digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same) {
+            let _named = meter.item(|| resource.key.clone());
+            if digests_of(&mut &file, &mut io::sink(), &resource.state, meter)
+                .is_ok_and(|same| same)
+            {
                 if !has_time {
                     // With the time set, the next build does not read the copy.
                     let _ = set_modified(&file, mtime_ns);
@@ -202,8 +207,9 @@ impl Copies<'_> {
                 return Ok(());
             }
         };
+        let _named = meter.item(|| resource.key.clone());
         let mut draft = site_folder.draft()?;
-        match digests_of(&mut bytes, &mut draft.file, &resource.state) {
+        match digests_of(&mut bytes, &mut draft.file, &resource.state, meter) {
             Ok(true) => {}
             Ok(false) => {
                 report.problem(format!(
@@ -257,6 +263,7 @@ fn digests_of(
     from: &mut impl io::Read,
     to: &mut impl io::Write,
     state: &State,
+    meter: &Meter,
 ) -> Result<bool, Failed> {
     let Digests { md5: wanted_md5, sha256: wanted_sha256, .. } = &state.digests;
     let (mut md5, mut sha256) =
@@ -271,6 +278,7 @@ fn digests_of(
             Err(error) => return Err(Failed::Read(error)),
         };
         length += read as u64;
+        meter.add(0, read as u64);
         if state.length.is_some_and(|wanted| length > wanted) {
             return Ok(false);
         }

@@ -125,12 +125,19 @@ pub fn write_site(
     record.originate(origins.collect::<Result<Vec<_>, SiteError>>()?)?;
 
     let copies = Copies { publisher, stop, reread: options.reread };
+    let meter = publisher.meter();
     let mut copied = Vec::new();
     for set in publisher.sets().iter().filter(|set| is_copied(set, options)) {
+        meter.begin("copying");
+        meter.expect(publisher.log().head(set.id)?.resources, 0);
         copied.push((set, copies.put(set, &mut site_folder, &record, &mut report)?));
     }
+    meter.begin("writing");
+    meter.expect(plan.len() as u64, 0);
     for phase in phases(&plan, &site_folder)? {
         for document in phase {
+            let _named = meter.item(|| document.path.clone());
+            meter.add(1, 0);
             if stop.load(Ordering::Relaxed) {
                 return Err(SiteError::Stopped);
             }

@@ -10,6 +10,7 @@ const NOT_FOR_FILES: &[&str] = &[
     "all",
     "json",
     "quiet",
+    "progress",
     "verbose",
     "dry_run",
     "test_filter",
@@ -39,5 +40,5 @@ pub(super) fn is_flag(arg: &Arg) -> bool {
 
 /// Options of one run that jobs do not have, but a command line may.
 pub(super) fn is_how_told(arg: &Arg) -> bool {
-    matches!(arg.get_id().as_str(), "json" | "quiet" | "dry_run" | "test_filter")
+    matches!(arg.get_id().as_str(), "json" | "quiet" | "progress" | "dry_run" | "test_filter")
 }

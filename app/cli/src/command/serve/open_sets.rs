@@ -1,6 +1,7 @@
 //! The sets of a running Source, each with its settings, its watch and its published parts.
 
 use crate::config::SetConfig;
+use crate::program::progress::Progress;
 use crate::store::open_set::SetOpener;
 use abreast_server::ServedSet;
 use abreast_source::origin::rdf::RdfWatch;
@@ -23,6 +24,8 @@ pub(super) struct RunningSet {
     pub(super) is_stopped: bool,
     watch: Option<Watch>,
     rdf: Option<RdfWatch>,
+    /// Shows scans, dumps and snapshots as long as the set is served.
+    _progress: [Progress; 3],
 }
 
 impl RunningSet {
@@ -43,6 +46,7 @@ impl RunningSet {
             is_stopped: false,
             watch: opened.watch,
             rdf: opened.rdf,
+            _progress: opened.progress,
         })
     }
 

@@ -6,6 +6,7 @@ use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
 use crate::config::listen::{open_access_log, reopen};
 use crate::config::push::{Delivery, PushConfig, SitePublisher};
+use crate::program::progress::ProgressArgs;
 use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
@@ -59,6 +60,7 @@ pub(super) struct Parts {
     pub(super) push: PushConfig,
     /// Locked: no second process writes the same stores.
     pub(super) stores: Stores,
+    pub(super) progress: ProgressArgs,
 }
 
 impl Parts {
@@ -73,6 +75,7 @@ impl Parts {
             callbacks: self.push.serves && self.push.notify.is_some(),
             xmpp_service: self.push.xmpp.as_ref().map(|xmpp| xmpp.service.as_str()),
             confirm_deletions,
+            progress: &self.progress,
         }
     }
 }
@@ -136,7 +139,15 @@ impl Running {
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(&config.listen.base_url(address));
         let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
-        let mut parts = Parts { log, urls, contents, dumps, push: config.push, stores };
+        let mut parts = Parts {
+            log,
+            urls,
+            contents,
+            dumps,
+            push: config.push,
+            stores,
+            progress: config.progress,
+        };
         let sets = open_all(&parts.opener(config.confirm_deletions), config.sets)?;
         let published = sets.iter().map(|set| Arc::clone(&set.served.published));
         let documents = parts.stores.path("documents");

@@ -24,7 +24,11 @@ pub(crate) struct Kept<'a> {
 impl Kept<'_> {
     pub(crate) fn compare(mut self, expected: &Expected) -> Result<AuditReport, Error> {
         let mut report = AuditReport { full: self.full, ..AuditReport::default() };
-        let began = Instant::now();
+        let (began, meter) = (Instant::now(), self.observer.meter());
+        meter.begin("comparing");
+        if meter.is_listening() {
+            meter.expect(expected.count()?, 0);
+        }
         expected.each_batch(|rows| {
             if self.full {
                 let uris: Vec<&str> = rows.iter().map(|row| row.uri.as_str()).collect();
@@ -32,6 +36,7 @@ impl Kept<'_> {
             }
             for listed in rows {
                 self.compare_one(listed, &mut report)?;
+                meter.add(1, 0);
             }
             self.check_cancelled()?;
             let done = report.same + report.updated + report.missing;

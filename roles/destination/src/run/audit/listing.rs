@@ -8,6 +8,7 @@ use crate::read::walk::{Category, Visitor};
 use crate::report::error::Error;
 use crate::report::events::{Event, Observer, Problem};
 use crate::request::requests::Requests;
+use abreast_core::Meter;
 use abreast_core::filter::Decision;
 use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Pending};
 use abreast_webtypes::Moment;
@@ -22,6 +23,7 @@ pub(super) struct Listing<'a> {
     /// The common start of all URIs.
     pub(super) common: CommonBase,
     pub(super) item: Pending,
+    pub(super) meter: Meter,
     pub(super) observer: &'a dyn Observer,
     pub(super) requests: &'a Requests<'a>,
     pub(super) cancel: &'a AtomicBool,
@@ -34,6 +36,7 @@ impl Visitor for Listing<'_> {
         as_of: Option<Moment>,
         _: Option<&[u8]>,
     ) -> Result<(), Error> {
+        self.meter.add(1, 0);
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         self.common.note(&self.item.uri);

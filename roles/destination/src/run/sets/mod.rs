@@ -19,6 +19,7 @@ use crate::run::audit::audit;
 use crate::run::follow::follow;
 use crate::run::open_files::connections_of_copies;
 use crate::run::sync::{sync, test_filter};
+use abreast_core::Meter;
 use place::{open, place, states_elsewhere};
 use std::collections::HashMap;
 use std::path::Path;
@@ -280,5 +281,9 @@ impl Observer for Parts<'_> {
 
     fn wants_items(&self) -> bool {
         self.0.wants_items()
+    }
+
+    fn meter(&self) -> Meter {
+        self.0.meter()
     }
 }

@@ -6,6 +6,7 @@ use super::supply::apply_package;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
+use crate::report::meters::short_name;
 use crate::request::limits::is_over;
 use crate::request::package::listing::Dump;
 use crate::transfer::Transfer;
@@ -42,8 +43,10 @@ fn supply_from(
         if transfer.mirror.pending_counts()?.fetches == 0 || run.report.summary.budget_spent {
             break;
         }
+        let named = run.report.meter.item(|| short_name(&package.url));
         let fetch = || run.planner.downloads.fetch(run.requests, package);
         let fetched = if dump.is_plan { fetch() } else { run.requests.briefly(fetch) };
+        drop(named);
         let Err(error) =
             fetched.and_then(|file| apply_package(transfer, reader, run, &dump, package, file))
         else {

@@ -43,6 +43,7 @@ pub(super) fn compare<'s>(
         report: RdfReport::default(),
         key: KeyedHash::random()?,
     };
+    target.options.meter.begin("comparing");
     merge.groups.advance()?;
     let known = each_known(target, |key, known| merge.up_to(key, known))?;
     while merge.groups.current().is_some() {
@@ -148,6 +149,7 @@ impl Merge<'_> {
     fn entity(&mut self, known: Option<&Known>) -> Result<(), RdfError> {
         let Some(group) = self.groups.current() else { return Ok(()) };
         self.report.entities += 1;
+        self.options.meter.add(1, 0);
         if self.report.entities.is_multiple_of(1_024) {
             self.options.sort.check_stop()?;
         }

@@ -65,6 +65,7 @@ fn replace_if(
 ) -> Result<RdfReport, RdfError> {
     in_folder(target.options, || {
         let inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
+        target.options.meter.begin("sorting");
         let (plan, report) = match in_place(target, &inputs)? {
             Some(compared) => compared,
             None => planned(target, abreast_statements::sorted(&target.options.sort, inputs)?)?,
@@ -82,7 +83,9 @@ pub(super) fn record_state(
     report: &RdfReport,
     modified: Timestamp,
 ) -> Result<(), RdfError> {
+    target.options.meter.begin("recording");
     record::record(target, plan, report.held.is_some(), modified)?;
+    target.options.meter.end();
     if !target.options.dry_run && target.log.head(target.set)?.importing {
         target.log.complete_import(target.set)?;
     }

@@ -5,7 +5,7 @@ use crate::scan::options::DigestPolicy;
 use crate::scan::rest::Rest;
 use abreast_contents::Contents;
 use abreast_contents::View;
-use abreast_core::{ChangeLog, Finding, SetId, Severity};
+use abreast_core::{ChangeLog, Finding, Meter, SetId, Severity};
 use abreast_folder::read_sealed;
 use abreast_statements::SortOptions;
 use std::io;
@@ -45,6 +45,8 @@ pub struct RdfOptions {
     pub dry_run: bool,
     /// Information about files that a process may be writing.
     pub rest: Arc<Rest>,
+    /// Shows how many entities were compared.
+    pub meter: Meter,
 }
 
 impl RdfOptions {
@@ -62,6 +64,7 @@ impl RdfOptions {
             base: None,
             dry_run: false,
             rest: Arc::default(),
+            meter: Meter::default(),
         }
     }
 

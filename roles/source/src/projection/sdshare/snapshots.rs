@@ -23,7 +23,9 @@ use crate::made::{Attempts, Failure, Making, discard, sweep};
 use crate::projection::routes::PathValue as _;
 use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
-use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
+use abreast_core::{
+    ChangeLog, Clock as _, Head, KeyRange, LogError, Meter, Position, SetId, SystemClock,
+};
 use abreast_folder::{read_sealed, sealed};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
 use flate2::Compression;
@@ -37,7 +39,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thiserror::Error;
@@ -79,6 +81,7 @@ pub struct SetSnapshots {
     state: Mutex<State>,
     attempts: Attempts,
     cancel: AtomicBool,
+    meter: OnceLock<Meter>,
 }
 
 impl PublishedSet {
@@ -197,8 +200,23 @@ impl SetSnapshots {
         complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
         let state = Mutex::new(State { complete, ..State::default() });
         let attempts = Attempts::new(format!("make a snapshot in `{}`", folder.display()));
-        let cancel = AtomicBool::new(false);
-        Ok(Arc::new(Self { log, set, representations, folder, options, state, attempts, cancel }))
+        Ok(Arc::new(Self {
+            log,
+            set,
+            representations,
+            folder,
+            options,
+            state,
+            attempts,
+            cancel: AtomicBool::new(false),
+            meter: OnceLock::new(),
+        }))
+    }
+
+    /// Shows the making of snapshots with a meter. Only the first call has an effect, before the first
+    /// snapshot.
+    pub fn show(&self, meter: Meter) {
+        let _ = self.meter.set(meter);
     }
 
     /// Starts making the first snapshot before the first request, unless the set is empty. If the
@@ -287,7 +305,11 @@ impl SetSnapshots {
     }
 
     fn run(&self, name: SnapshotName, head: &Head) {
-        let made = self.attempts.attempt(|| self.make(name, head).map(Some));
+        let meter = self.meter.get_or_init(Meter::default);
+        meter.begin("snapshot");
+        meter.expect(head.resources, 0);
+        let made = self.attempts.attempt(|| self.make(name, head, meter).map(Some));
+        meter.end();
         let mut state = self.lock();
         state.making = None;
         // The failure was logged, and a pause follows.
@@ -302,7 +324,12 @@ impl SetSnapshots {
         }
     }
 
-    fn make(&self, name: SnapshotName, head: &Head) -> Result<Snapshot, SnapshotError> {
+    fn make(
+        &self,
+        name: SnapshotName,
+        head: &Head,
+        meter: &Meter,
+    ) -> Result<Snapshot, SnapshotError> {
         let mut making = Making::begin(&self.folder);
         let options = WriteOptions::default();
         let written = Rc::new(Cell::new(0_u64));
@@ -324,6 +351,7 @@ impl SetSnapshots {
             // The smallest key after the last one.
             range.start = format!("{}\0", last.key);
             for resource in slice.drain(..) {
+                meter.add(1, resource.state.length.unwrap_or(0));
                 if self.cancel.load(Ordering::Relaxed) {
                     return Err(SnapshotError::Cancelled);
                 }

@@ -53,6 +53,7 @@ pub(super) struct Weight {
 pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
     let mut weight = Weight::default();
     let mut after = range.after;
+    job.meter.begin("dumping");
     while after < range.last && weight.changes <= SPEC_MAX_ENTRIES {
         let slice = slice(job, range, after)?;
         let Some(last) = slice.last() else { break };
@@ -143,6 +144,7 @@ pub(super) fn make(
         let Some(last) = slice.last() else { break };
         after = last.position;
         for record in slice {
+            job.meter.add(1, 0);
             if is_wanted(job, range, &record)? {
                 copier.take(item(job, record), &mut parts)?;
             }

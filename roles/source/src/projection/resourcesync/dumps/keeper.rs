@@ -10,12 +10,12 @@ use super::{Cancel, DumpError, DumpOptions, Job, SinceError, manifest, now, reso
 use crate::Representations;
 use crate::made::{Attempts, Making, Signal, Worker, discard};
 use crate::publish::SetUrls;
-use abreast_core::{ChangeLog, Position, SetId};
+use abreast_core::{ChangeLog, Meter, Position, SetId};
 use abreast_webtypes::{Timestamp, count_of};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -88,6 +88,7 @@ pub struct SetDumps {
     stopped: AtomicBool,
     /// Held for reading while a dump is made.
     making: RwLock<()>,
+    meter: OnceLock<Meter>,
 }
 
 impl fmt::Debug for SetDumps {
@@ -147,6 +148,7 @@ impl Dumps {
             of_changes: attempts("changes"),
             stopped: AtomicBool::new(false),
             making: RwLock::default(),
+            meter: OnceLock::new(),
             set,
         }))
     }
@@ -286,7 +288,13 @@ impl SetDumps {
             bytes: self.set.representations.now(),
             options,
             cancel: Cancel([&self.stopped, self.shared.signal.flag()]),
+            meter: self.meter.get_or_init(Meter::default),
         }
+    }
+
+    /// Shows the making of dumps with a meter. Only the first call has an effect, before the first dump.
+    pub fn show(&self, meter: Meter) {
+        let _ = self.meter.set(meter);
     }
 
     /// Makes due dumps, and removes dumps that are too old.
@@ -310,6 +318,7 @@ impl SetDumps {
                 made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name))
                     .map(Some)
             });
+            job.meter.end();
             // The next request gets the new dump, or starts another attempt.
             self.wanted.store(false, Ordering::Relaxed);
             lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
@@ -345,7 +354,9 @@ impl SetDumps {
             let name = lock(&self.changes).name(range.until);
             let dump = made(&job, &self.changes, &name, |folder| {
                 changes::make_patiently(&job, &range, folder, &name)
-            })?;
+            });
+            job.meter.end();
+            let dump = dump?;
             lock(&self.plan).covered = Some((range.last, range.until));
             Ok(Some(dump))
         };

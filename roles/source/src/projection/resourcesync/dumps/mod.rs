@@ -44,7 +44,7 @@ pub use since::Since;
 pub(crate) use since::time_of;
 
 use crate::{DigestPolicy, Naming, Representations};
-use abreast_core::ChangeLog;
+use abreast_core::{ChangeLog, Meter};
 use abreast_resourcesync::package::bitstream_path;
 use abreast_webtypes::{Digests, Timestamp};
 use error::DumpError;
@@ -73,6 +73,8 @@ struct Job<'a> {
     bytes: Representations,
     options: &'a DumpOptions,
     cancel: Cancel<'a>,
+    /// Shows how far the dump is.
+    meter: &'a Meter,
 }
 
 /// Path of a bitstream in a package. A URI is encoded as one path segment, because segments of a

@@ -38,6 +38,8 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
     if head.importing {
         return Err(DumpError::Importing);
     }
+    job.meter.begin("dumping");
+    job.meter.expect(head.resources, 0);
     let mut parts =
         Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
     let mut copier = Copier::new(&job.bytes, job.cancel);
@@ -53,6 +55,7 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
         // The smallest key after the last one.
         range.start = format!("{}\0", last.key);
         for resource in slice {
+            job.meter.add(1, resource.state.length.unwrap_or(0));
             if !job.bytes.has(&resource.key, &resource.state) {
                 if resource.position <= head.position {
                     return Err(DumpError::Elsewhere(resource.key));

@@ -1,0 +1,3 @@
+//! Work that lasts: how far it is.
+
+pub(crate) mod meter;
