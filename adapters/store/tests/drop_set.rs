@@ -7,7 +7,10 @@ use abreast_core::{
 };
 use abreast_store::hub::{HubStore, NewTarget, TargetKind};
 use abreast_store::integrity::{Findings, check_hub, check_log};
-use abreast_store::{DroppedTopics, SqliteLog, drop_set, drop_topics};
+use abreast_store::{
+    DroppedTopics, FormerSet, NowAt, Removal, RenamedSet, SqliteLog, drop_set, drop_topics, former_sets, rename_set,
+    rename_topics,
+};
 use abreast_webtypes::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,13 +44,14 @@ fn a_dropped_set_leaves_nothing_behind() {
     let kept = fill(&log, "kept");
     fill(&log, "old");
     let head = log.head(kept).unwrap();
-    assert!(drop_set(&path, "old", false).is_err(), "it is open");
+    let removal = Removal { time: Timestamp::from_seconds(1_800_000_001), moved_to: None };
+    assert!(drop_set(&path, "old", Some(&removal)).is_err(), "it is open");
     drop(log);
-    let counted = drop_set(&path, "old", true).unwrap().unwrap();
+    let counted = drop_set(&path, "old", None).unwrap().unwrap();
     assert_eq!((counted.resources, counted.changes), (9, 31));
     assert!(counted.versions >= 30);
-    assert_eq!(drop_set(&path, "old", false).unwrap(), Some(counted));
-    assert_eq!(drop_set(&path, "old", false).unwrap(), None);
+    assert_eq!(drop_set(&path, "old", Some(&removal)).unwrap(), Some(counted));
+    assert_eq!(drop_set(&path, "old", Some(&removal)).unwrap(), None);
     let mut findings = Findings::default();
     let sets = check_log(&path, &mut findings).unwrap();
     assert!(findings.is_consistent(), "{:?}", findings.list());
