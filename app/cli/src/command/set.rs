@@ -114,9 +114,9 @@ pub(crate) fn run(command: &SetCommand) -> ExitCode {
 
 fn list(args: &ListArgs) -> Result<()> {
     let store = store_of(&args.store.folder()?.to_string_lossy())?;
-    let read = Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?;
-    let (sets, former) = (read_sets(&read.path)?, former_sets(&read.path)?);
-    drop(read);
+    // Also while a server has it open.
+    let database = store.join("source.db");
+    let (sets, former) = (read_sets(&database)?, former_sets(&database)?);
     let known = Configured::of(args.store.config(), &store)?;
     for set in &sets {
         print_set(set, &known, &store, args.json);
@@ -281,18 +281,21 @@ fn rename(args: &RenameArgs) -> Result<()> {
     }
     refuse_held(&store, "rename the set")?;
     let _lock = if args.dry_run { None } else { hold(&store, false, "rename the set")? };
-    let found = {
-        let read = Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?;
-        match rename_set(&read.path, (old, new), None)? {
-            RenamedSet::Missing => return Err(no_such_set(&store, &read.path, old)?),
-            found => found,
-        }
+    let database = store.join("source.db");
+    let read = if args.dry_run {
+        Some(Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?)
+    } else {
+        None
     };
-    if found == RenamedSet::Taken {
-        bail!(UsageError(format!(
+    let path = read.as_ref().map_or(&database, |read| &read.path);
+    match rename_set(path, (old, new), None)? {
+        RenamedSet::Renamed => {}
+        RenamedSet::Missing => return Err(no_such_set(&store, path, old)?),
+        RenamedSet::Taken => bail!(UsageError(format!(
             "the store has a set `{new}` (help: choose another name, or `abreast set remove {new}` first)"
-        )));
+        ))),
     }
+    drop(read);
     if !args.dry_run {
         rename_in(&store, old, new)?;
     }
