@@ -43,6 +43,8 @@ pub struct Response {
     delivered: u64,
     limit: u64,
     failed: bool,
+    /// Whether redirects led here, all of them permanent.
+    pub(crate) has_moved: bool,
 }
 
 /// The `Content-Range` of a partial response.
@@ -91,6 +93,7 @@ impl Response {
             delivered: 0,
             limit,
             failed: false,
+            has_moved: false,
         };
         if response.body.is_end_stream() {
             response.release();
@@ -194,6 +197,12 @@ impl Response {
     /// HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Whether the resource has moved to [`Self::url`]: redirects led there, and all of them are permanent
+    /// [rfc9110 §15.4.2, §15.4.9].
+    pub fn has_moved(&self) -> bool {
+        self.has_moved
     }
 
     /// First value of a header, if it exists and is visible ASCII.
