@@ -1,8 +1,6 @@
 //! `abreast set`: lists, removes and renames the sets of a store.
 
-use crate::command::drop::{
-    SET_FOLDERS, SetRemoval, finish, no_such_set, remove_folder, store_of,
-};
+use crate::command::drop::{SET_FOLDERS, SetRemoval, finish, no_such_set, remove_folder, store_of};
 use crate::command::init::question;
 use crate::command::token::StoreArgs;
 use crate::config::File;
@@ -129,7 +127,8 @@ fn list(args: &ListArgs) -> Result<()> {
         };
         if args.json {
             let time = time.to_string();
-            let told = json!({"type": "former_set", "set": slug, "state": state, "to": to, "time": time});
+            let told =
+                json!({"type": "former_set", "set": slug, "state": state, "to": to, "time": time});
             line(&told.to_string());
         } else {
             let to = to.map_or_else(String::new, |to| format!(" to {to}"));
@@ -322,7 +321,9 @@ fn check_config(config: &Path, old: &str, new: &str) -> Result<()> {
         (false, true) => return Ok(()),
         (true, true) => format!("`{shown}` has both sets (help: remove the `[[set]]` of `{old}`)"),
         (true, false) => {
-            format!("`{shown}` has the set `{old}` (help: change its `name` first: name = \"{new}\")")
+            format!(
+                "`{shown}` has the set `{old}` (help: change its `name` first: name = \"{new}\")"
+            )
         }
         (false, false) => {
             format!("`{shown}` has no set `{new}` (help: give the set this line: name = \"{new}\")")

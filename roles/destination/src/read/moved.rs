@@ -2,8 +2,8 @@
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
-use crate::report::error::{Error, ExitCode};
 use crate::read::resourcesync::entry_points::EntryPoints;
+use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::admit::same_origin;
 use crate::request::moves::Move;
@@ -67,7 +67,10 @@ pub(crate) fn current_address(
         return Ok(None);
     };
     let to = requests.open(&options.url, 0, |answer| {
-        answer.ok().filter(|begun| begun.response.has_moved()).map(|begun| begun.response.url().to_owned())
+        answer
+            .ok()
+            .filter(|begun| begun.response.has_moved())
+            .map(|begun| begun.response.url().to_owned())
     });
     Ok(to.ok().flatten().filter(|to| *to == known))
 }
@@ -86,7 +89,10 @@ pub(crate) fn follow_move(
     };
     let moved = SyncOptions { moved: true, ..options.clone() };
     if let Some(to) = found.apply(&options.url) {
-        let set = options.set.as_ref().map(|set| found.apply(set).unwrap_or_else(|| found.name().to_owned()));
+        let set = options
+            .set
+            .as_ref()
+            .map(|set| found.apply(set).unwrap_or_else(|| found.name().to_owned()));
         if has_moved(&options.url, &to) {
             return Ok(SyncOptions { url: to, set, ..moved });
         }
@@ -109,29 +115,43 @@ pub(crate) fn follow_move(
 }
 
 /// The error for a comparison with a set that was renamed or removed at the Source.
-pub(crate) fn explain(run: (&Requests<'_>, &SyncOptions), error: Error) -> Error {
+pub(crate) fn explain(
+    run: (&Requests<'_>, &SyncOptions),
+    mirror: Option<&Mirror>,
+    error: Error,
+) -> Error {
     match run.0.moves.take().found {
         Some(found) => {
-            let message = format!("the set of this copy is at {} now, and not at {}", found.to, found.from);
+            let message =
+                format!("the set of this copy is at {} now, and not at {}", found.to, found.from);
             Error::new("source.renamed", ExitCode::Usage, message)
                 .with_help("run `abreast sync` with the same arguments first: the copy is kept")
         }
-        None => or_removed(run, error),
+        None => or_removed(run, mirror, error),
     }
 }
 
-/// The error for a set that the Source has removed: the address answers 410.
-pub(crate) fn or_removed((requests, options): (&Requests<'_>, &SyncOptions), error: Error) -> Error {
+/// The error for a set that the Source has removed: its address, or its known Capability List, answers 410
+/// [rfc9110 §15.5.11].
+pub(crate) fn or_removed(
+    (requests, options): (&Requests<'_>, &SyncOptions),
+    mirror: Option<&Mirror>,
+    error: Error,
+) -> Error {
     if error.status() != Some(410) {
         return error;
     }
-    let is_gone = requests.open(&options.url, 0, |answer| {
-        answer.is_err_and(|error| error.status() == Some(410))
-    });
-    if !is_gone.unwrap_or(false) {
+    let is_gone = |url: &String| {
+        let is_gone = |error: &abreast_net::Error| error.status() == Some(410);
+        requests.open(url, 0, |answer| answer.is_err_and(is_gone)).unwrap_or(false)
+    };
+    let known = mirror.and_then(|mirror| EntryPoints::known(mirror).ok());
+    let list = known.and_then(|known| known.first().map(str::to_owned));
+    let Some(url) = [Some(options.url.clone()), list].into_iter().flatten().find(is_gone) else {
         return error;
-    }
-    let message = format!("the Source has removed this set: {} answers 410, gone", options.url);
-    let error = Error::new("source.removed", ExitCode::SourceInvalid, message).with_status(Some(410));
+    };
+    let message = format!("the Source has removed this set: {url} answers 410, gone");
+    let error =
+        Error::new("source.removed", ExitCode::SourceInvalid, message).with_status(Some(410));
     error.with_help("the copy is kept as it is; end its job, or give the address of another set")
 }

@@ -14,8 +14,8 @@ use crate::plan::select::{NOTHING_WANTED, Selection};
 use crate::plan::skolem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
-use crate::read::moved;
 use crate::read::expectation::{Expectation, OneSide};
+use crate::read::moved;
 use crate::read::selecting::common_base;
 use crate::read::{Start, check_url};
 use crate::report::audited::AuditReport;
@@ -75,14 +75,12 @@ pub(crate) fn audit_with(
         }
         None => None,
     };
-    let current = current.map(|url| AuditOptions {
-        sync: SyncOptions { url, ..sync.clone() },
-        ..options.clone()
-    });
+    let current = current
+        .map(|url| AuditOptions { sync: SyncOptions { url, ..sync.clone() }, ..options.clone() });
     let options = current.as_ref().unwrap_or(options);
     let sync = &options.sync;
     let (reader, start) = find_source(choice, &requests, options, observer)
-        .map_err(|error| moved::explain((&requests, sync), error))?;
+        .map_err(|error| moved::explain((&requests, sync), None, error))?;
     let expected = Expected::new()?;
     let mut selection = selection_for(options, &requests, reader, &start)?;
     let excluded = Expected::new()?;
@@ -99,7 +97,7 @@ pub(crate) fn audit_with(
     let mirror = open_known(&sync.folder, sync.state.as_deref())?;
     let expectation = reader
         .expect(&requests, sync, mirror.as_ref(), &mut listing)
-        .map_err(|error| moved::explain((&requests, sync), error))?;
+        .map_err(|error| moved::explain((&requests, sync), mirror.as_ref(), error))?;
     let expectation = &expectation;
     requests.diagnostics.each(&mut |code, uri, message| {
         observer.event(&Event::Notice(Problem { code, uri, message }));

@@ -104,7 +104,8 @@ pub(crate) fn sync_with(
 ) -> Result<Ran, Error> {
     let again = Wake { looks_again: wake.looks_again, is_held: wake.is_held, ..Wake::default() };
     let mut renamed = None;
-    let ran = sync_once(options, observer, cancel, shared, robots, (wake, Some(&mut renamed)), choice);
+    let ran =
+        sync_once(options, observer, cancel, shared, robots, (wake, Some(&mut renamed)), choice);
     let Some(options) = renamed else { return ran };
     *choice = Choice::default();
     let ran = sync_once(&options, observer, cancel, shared, robots, (again, None), choice);
@@ -180,7 +181,7 @@ fn sync_once(
                 *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
                 return Err(error);
             }
-            let error = read::moved::or_removed((&requests, options), error);
+            let error = read::moved::or_removed((&requests, options), Some(&mirror), error);
             if !options.dry_run && has_begun(&mirror)? {
                 let problems = run.report.problems.take();
                 let failure = Some((options.url.as_str(), &error));
@@ -201,7 +202,8 @@ fn sync_once(
         *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
         return Err(result.err().unwrap_or_else(Error::cancelled));
     }
-    let result = result.map_err(|error| read::moved::or_removed((&requests, options), error));
+    let result =
+        result.map_err(|error| read::moved::or_removed((&requests, options), Some(&mirror), error));
     let Run { planner: Planner { polling, .. }, report, .. } = run;
     let Reporter { mut summary, lasting, problems, .. } = report;
     // Discards an unfinished transaction.

@@ -267,8 +267,8 @@ mod tests {
         file.save().unwrap();
         for write in [false, true] {
             let urls = rename_in_record(&path, ("old", "new"), write).unwrap();
-            let expected =
-                TOPIC_PATHS.map(|path| (format!("http://a/x/old/{path}"), format!("http://a/x/new/{path}")));
+            let expected = TOPIC_PATHS
+                .map(|path| (format!("http://a/x/old/{path}"), format!("http://a/x/new/{path}")));
             assert_eq!(urls, expected);
         }
         let mut file = StateFile::read(path).unwrap();

@@ -13,7 +13,9 @@ use abreast_contents::Contents;
 use abreast_core::ChangeLog;
 use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{AccessLogOptions, CurrentSite, Metrics, ServedSets, Server, ServerOptions, Site};
+use abreast_server::{
+    AccessLogOptions, CurrentSite, Metrics, ServedSets, Server, ServerOptions, Site,
+};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
