@@ -372,14 +372,16 @@ fn subscribers_of_a_renamed_set_are_notified() {
         }
         send(stream, "200 OK", "", challenge.unwrap_or_default().as_bytes())
     });
-    let topic = format!("{base}papers/notify/change");
-    let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", callback.url("/c"));
-    let asked = std::process::Command::new("curl")
-        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", &form])
-        .arg(format!("{base}hub"))
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&asked.stdout), "202");
+    let ask = || {
+        let topic = format!("{base}papers/notify/change");
+        let callback = callback.url("/c");
+        let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={callback}");
+        let mut curl = std::process::Command::new("curl");
+        curl.args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", &form]);
+        let output = curl.arg(format!("{base}hub")).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(ask(), "202");
     let progress = format!("/hub?callback={}", callback.url("/c"));
     eventually("the subscription counts", || source.get(&progress).is_some());
     // A copy that follows, by its former address.
@@ -408,4 +410,6 @@ fn subscribers_of_a_renamed_set_are_notified() {
         same(&files(&world.at("files")), &files(&world.at("copy")))
     });
     assert_eq!(get(&source.address, "/papers/notify/change").unwrap().0, 308);
+    // The hub has no topic of this name any more.
+    assert_eq!(ask(), "404");
 }
