@@ -8,6 +8,7 @@ use crate::config::set::check_slug;
 use crate::program::errors::UsageError;
 use crate::program::terminal::line;
 use crate::store::unwritable_store::Readable;
+use crate::values::hidden_logins::shown;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_maintenance::{hold, refuse_held};
 use abreast_server::api::{change_tokens, tokens_path};
@@ -257,11 +258,12 @@ fn report_tokens(store: &Path, set: &str) -> Result<()> {
 fn checked_url(text: &str) -> Result<String> {
     let is_usable = (text.starts_with("http://") || text.starts_with("https://"))
         && text.bytes().all(|byte| byte.is_ascii_graphic())
-        && !text.contains(['?', '#', '"', '<', '>', '\\'])
+        && !text.contains(['?', '#', '"', '<', '>', '\\', '@'])
         && text.split('/').nth(2).is_some_and(|host| !host.is_empty());
     if !is_usable {
         bail!(UsageError(format!(
-            "`--moved-to`: `{text}` is not the address of a set (help: for example https://new.example.org/papers/)"
+            "`--moved-to`: `{}` is not the address of a set (help: for example https://new.example.org/papers/)",
+            shown(text)
         )));
     }
     Ok(if text.ends_with('/') { text.to_owned() } else { format!("{text}/") })
@@ -270,7 +272,7 @@ fn checked_url(text: &str) -> Result<String> {
 fn rename(args: &RenameArgs) -> Result<()> {
     let (old, new) = (args.old.as_str(), args.new.as_str());
     let mut problems = Vec::new();
-    check_slug(new, &mut problems);
+    check_slug(&shown(new), &mut problems);
     if let Some(problem) = problems.into_iter().next() {
         bail!(UsageError(problem));
     }
@@ -315,18 +317,18 @@ fn rename(args: &RenameArgs) -> Result<()> {
 /// Checks that the next start finds the set under its new name.
 fn check_config(config: &Path, old: &str, new: &str) -> Result<()> {
     let names = File::read(config)?.set_names();
-    let shown = config.display();
+    let file = config.display();
     let has = |name: &str| names.iter().any(|known| known == name);
     let line = match (has(old), has(new)) {
         (false, true) => return Ok(()),
-        (true, true) => format!("`{shown}` has both sets (help: remove the `[[set]]` of `{old}`)"),
+        (true, true) => format!("`{file}` has both sets (help: remove the `[[set]]` of `{old}`)"),
         (true, false) => {
             format!(
-                "`{shown}` has the set `{old}` (help: change its `name` first: name = \"{new}\")"
+                "`{file}` has the set `{old}` (help: change its `name` first: name = \"{new}\")"
             )
         }
         (false, false) => {
-            format!("`{shown}` has no set `{new}` (help: give the set this line: name = \"{new}\")")
+            format!("`{file}` has no set `{new}` (help: give the set this line: name = \"{new}\")")
         }
     };
     bail!(UsageError(line))

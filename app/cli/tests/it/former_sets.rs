@@ -327,9 +327,9 @@ fn a_set_moves_to_another_server() {
     let second = Source::start_config(&world.word("second.toml"));
     let to = format!("{}papers", second.url());
     world.configure(&[("other", "other")]);
-    for wrong in ["papers", "ftp://h/", "https:///x", "https://h/?a"] {
+    for wrong in ["papers", "ftp://h/", "https:///x", "https://h/?a", "https://user:word@h/"] {
         let text = world.set(&["remove", "papers", "--yes", "--moved-to", wrong], "config", 2);
-        assert!(text.contains("`--moved-to`"), "{text}");
+        assert!(text.contains("`--moved-to`") && !text.contains("user:word"), "{text}");
     }
     world.set(&["remove", "papers", "--yes", "--moved-to", &to], "config", 0);
     let source = world.serve(port);
