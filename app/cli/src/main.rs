@@ -13,7 +13,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use command::args::{Cli, Command};
 use command::{
     args, backup, build, check, config_command, demo, doctor, drop, explore, health, hub, import,
-    init, log, repair, restore, serve, status, subscribe, sync, token, validate,
+    init, log, repair, restore, serve, set, status, subscribe, sync, token, validate,
 };
 use program::{exit, logging, memory, shell, terminal};
 use std::process::ExitCode;
@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         Command::Token(command) => token::run(command),
         Command::Check(args) => Ok(check::run(args)),
         Command::Repair(args) => Ok(repair::run(args)),
+        Command::Set(command) => Ok(set::run(command)),
         Command::Drop(args) => Ok(drop::run(args)),
         Command::Backup(args) => Ok(backup::run(args)),
         Command::Restore(args) => Ok(restore::run(args)),

@@ -106,6 +106,11 @@ impl Error {
         .with_help("write the address with https://")
     }
 
+    /// The error for a document that has moved, if the caller does not read it at its new address.
+    pub fn has_moved(url: &str, to: &str) -> Self {
+        Self::new(ErrorKind::Redirect, url, format!("the document has moved permanently to {to}"))
+    }
+
     pub(crate) fn with_help(mut self, help: &'static str) -> Self {
         self.0.help = Some(help);
         self

@@ -98,7 +98,7 @@ impl Client {
             return Ok(response);
         }
         let mut visited = vec![response.url().to_owned()];
-        let mut same_origin = true;
+        let (mut same_origin, mut has_moved) = (true, true);
         loop {
             let current = visited.last().expect("has the first URL");
             let location = response.headers().get(header::LOCATION).map(HeaderValue::as_bytes);
@@ -116,6 +116,10 @@ impl Client {
                 return Err(Error::new(ErrorKind::Redirect, request.url, message)
                     .with_help("use the URL the redirects lead to"));
             }
+            has_moved &= matches!(
+                response.status(),
+                StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT
+            );
             // Release the connection and the host's place before the next request.
             response.discard().await;
             let target = Target::split(&next)?;
@@ -126,6 +130,7 @@ impl Client {
             response =
                 self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
             if !is_redirect(response.status()) {
+                response.has_moved = has_moved;
                 return Ok(response);
             }
             visited.push(next);

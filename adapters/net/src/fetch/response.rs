@@ -47,6 +47,8 @@ pub struct Response {
     failed: bool,
     /// Pieces of the body that were received before they were requested.
     early: VecDeque<Bytes>,
+    /// Whether redirects led here, all of them permanent.
+    pub(crate) has_moved: bool,
 }
 
 /// The `Content-Range` of a partial response.
@@ -96,6 +98,7 @@ impl Response {
             limit,
             failed: false,
             early: VecDeque::new(),
+            has_moved: false,
         };
         if response.body.is_end_stream() {
             response.release();
@@ -202,6 +205,12 @@ impl Response {
     /// HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Whether the resource has moved to [`Self::url`]: redirects led there, and all of them are permanent
+    /// [rfc9110 §15.4.2, §15.4.9].
+    pub fn has_moved(&self) -> bool {
+        self.has_moved
     }
 
     /// First value of a header, if it exists and is visible ASCII.

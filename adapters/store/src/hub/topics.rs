@@ -63,7 +63,7 @@ fn check_url(id: TopicId, url: &str, sum: i64) -> rusqlite::Result<()> {
     if url_sum(id, url) == sum { Ok(()) } else { Err(crate::database::sum::damaged(1)) }
 }
 
-fn url_sum(id: TopicId, url: &str) -> i64 {
+pub(crate) fn url_sum(id: TopicId, url: &str) -> i64 {
     let mut sum = Sum::default();
     sum.number(Some(id.0));
     sum.bytes(Some(url.as_bytes()));

@@ -4,8 +4,10 @@ use crate::database::connection::sqlite_error;
 use crate::database::locked;
 use crate::database::read_only::open_for_check;
 use crate::log::sqlite::log::MIGRATIONS;
+use crate::maintenance::former_sets;
 use crate::maintenance::integrity::SET_TABLES;
 use abreast_core::LogError;
+use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
 
@@ -20,13 +22,26 @@ pub struct DroppedSet {
     pub versions: u64,
 }
 
-/// Drops a set, or with `dry_run` only counts the rows. Returns `None` if the store does not have
-/// the set. Stored contents that no other set needs are removed by the next comparison of the
+/// How a set is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The time from which its name is a former one.
+    pub time: Timestamp,
+    /// The address at which the set is published now, ending in `/`; `None` if it ended.
+    pub moved_to: Option<String>,
+}
+
+/// Drops a set, or without `removal` only counts the rows. Returns `None` if the store does not have
+/// the set. Its name is then a [former one](crate::former_sets). Stored contents that no other set needs are removed by the next comparison of the
 /// contents folder with the store.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
-pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<DroppedSet>, LogError> {
+pub fn drop_set(
+    path: &Path,
+    slug: &str,
+    removal: Option<&Removal>,
+) -> Result<Option<DroppedSet>, LogError> {
     let mut dropped = None;
     let mut work = |connection: &Connection| -> rusqlite::Result<()> {
         let find = "SELECT id FROM sets WHERE slug = ?1";
@@ -38,15 +53,14 @@ pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<Dropped
             changes: count("changes")?,
             versions: count("versions")?,
         });
-        if dry_run {
-            return Ok(());
-        }
+        let Some(removal) = removal else { return Ok(()) };
         for table in SET_TABLES {
             connection.execute(&format!("DELETE FROM {table} WHERE set_id = ?1"), params![id])?;
         }
-        connection.execute("DELETE FROM sets WHERE id = ?1", params![id]).map(drop)
+        connection.execute("DELETE FROM sets WHERE id = ?1", params![id])?;
+        former_sets::note_removal(connection, (id, slug), removal)
     };
-    if dry_run {
+    if removal.is_none() {
         read(path, "count a set of", work)?;
     } else {
         locked::change(path, MIGRATIONS, "drop a set of", |transaction| work(transaction))?;
@@ -112,7 +126,7 @@ pub fn drop_topics(path: &Path, urls: &[String], dry_run: bool) -> Result<Droppe
 }
 
 /// Reads a database with any schema, without writing it.
-fn read(
+pub(crate) fn read(
     path: &Path,
     task: &str,
     work: impl FnOnce(&Connection) -> rusqlite::Result<()>,

@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub(crate) mod drop_set;
+pub(crate) mod former_sets;
 pub mod integrity;
 pub(crate) mod needed_contents;
 pub mod repair;

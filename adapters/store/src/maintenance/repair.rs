@@ -156,7 +156,7 @@ pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
 pub(crate) type Finish<'a> =
     &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
 
-const LOG_TABLES: [&str; 9] = [
+const LOG_TABLES: [&str; 10] = [
     "sets",
     "resources",
     "tombstones",
@@ -166,6 +166,7 @@ const LOG_TABLES: [&str; 9] = [
     "idempotency",
     "versions",
     "contents",
+    "former_sets",
 ];
 const MIRROR_TABLES: [&str; 11] = [
     "meta",

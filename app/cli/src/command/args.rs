@@ -48,7 +48,11 @@ pub(crate) enum Command {
     Check(Box<crate::command::check::CheckArgs>),
     /// Repair a damaged store or copy
     Repair(Box<crate::command::repair::RepairArgs>),
-    /// Drop a set with its history from a Source's store
+    /// List, remove and rename the sets of a Source's store
+    #[command(subcommand)]
+    Set(crate::command::set::SetCommand),
+    /// Remove a set with its history from a Source's store (`abreast set remove`)
+    #[command(hide = true)]
     Drop(Box<crate::command::drop::DropArgs>),
     /// Back up a Source's store, also while it is being served
     Backup(Box<crate::command::backup::BackupArgs>),

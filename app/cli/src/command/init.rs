@@ -129,7 +129,7 @@ impl InitArgs {
 }
 
 /// The answer of a person, or the default for an empty line.
-fn question(text: &str, default: &str) -> Result<String> {
+pub(crate) fn question(text: &str, default: &str) -> Result<String> {
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     terminal::line(&format!("{text}{shown}"));
     let mut answer = String::new();

@@ -22,6 +22,7 @@ pub(crate) mod rdf;
 pub(crate) mod repair;
 pub(crate) mod restore;
 pub(crate) mod serve;
+pub(crate) mod set;
 pub(crate) mod status;
 pub(crate) mod subscribe;
 pub(crate) mod sync;

@@ -47,8 +47,21 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// The file of the configuration, if one is named.
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     fn path(&self) -> Result<PathBuf> {
-        let data = match (&self.config, &self.data) {
+        Ok(tokens_path(&self.folder()?))
+    }
+
+    /// The folder of the store.
+    ///
+    /// # Errors
+    /// The configuration cannot be read, or does not name it.
+    pub(crate) fn folder(&self) -> Result<PathBuf> {
+        Ok(match (&self.config, &self.data) {
             (Some(config), _) => {
                 let file = File::read(config)?;
                 file.store_folder()
@@ -59,10 +72,9 @@ impl StoreArgs {
                 data.clone()
             }
             (None, None) => {
-                bail!(UsageError("whose tokens? (help: --data DIR or --config FILE)".into()))
+                bail!(UsageError("which store? (help: --data DIR or --config FILE)".into()))
             }
-        };
-        Ok(tokens_path(&data))
+        })
     }
 
     /// Refuses sets that are neither in the configuration nor in the store. A store that does not exist

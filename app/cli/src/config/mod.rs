@@ -16,7 +16,7 @@ pub(crate) mod push;
 mod read;
 mod resourcesync_0_1;
 pub(crate) mod rule_args;
-mod set;
+pub(crate) mod set;
 pub(crate) mod settings;
 mod slug;
 pub(crate) mod source_args;

@@ -557,7 +557,7 @@ fn target_of(folder: &Path) -> PathBuf {
 }
 
 /// Checks that a name can be a part of URLs, and hides no address of the server.
-fn check_slug(slug: &str, problems: &mut Vec<String>) {
+pub(crate) fn check_slug(slug: &str, problems: &mut Vec<String>) {
     let well_formed = !slug.is_empty()
         && slug.len() <= 64
         && slug.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())

@@ -47,7 +47,11 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         let help = if is_missing {
             "see the sets whose folders are missing".to_owned()
         } else {
-            format!("`abreast drop {} {slug}` removes it", store.display())
+            format!(
+                "`abreast set remove {slug} --data {}` removes it; if the set has another name now, stop this server \
+                 and see `abreast set rename --help`",
+                store.display()
+            )
         };
         tracing::warn!(
             "the store has the set `{slug}` ({resources}), which is not configured and not published (help: {help})"

@@ -118,7 +118,7 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
 }
 
 /// Every command that opens a store, which is `STORE` here, and whether the command creates a store.
-const WITH_A_STORE: [(&[&str], bool); 26] = [
+const WITH_A_STORE: [(&[&str], bool); 30] = [
     (&["serve", "DIR/papers", "--listen", "127.0.0.1:0", "--data", "STORE"], true),
     (
         &[
@@ -157,6 +157,10 @@ const WITH_A_STORE: [(&[&str], bool); 26] = [
     (&["repair", "STORE", "--dry-run"], false),
     (&["drop", "STORE", "set", "--yes"], false),
     (&["drop", "STORE", "set", "--dry-run"], false),
+    (&["set", "list", "--data", "STORE"], false),
+    (&["set", "remove", "set", "--yes", "--data", "STORE"], false),
+    (&["set", "rename", "set", "new", "--data", "STORE"], false),
+    (&["set", "rename", "set", "new", "--dry-run", "--data", "STORE"], false),
     (&["backup", "STORE", "DIR/backups"], false),
 ];
 

@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::process::Output;
 
 /// Every command with `--json`, so that it fails.
-const FAILING: [&[&str]; 21] = [
+const FAILING: [&[&str]; 24] = [
     &["build", "DIR/missing", "--out", "DIR/site", "--base-url", "https://example.org/", "--copy"],
     &["sync", "http://127.0.0.1:1/", "DIR/copy", "--retries", "0"],
     &["audit", "http://127.0.0.1:1/", "DIR/full", "--retries", "0"],
@@ -23,6 +23,9 @@ const FAILING: [&[&str]; 21] = [
     &["backup", "DIR/full", "DIR/backup"],
     &["restore", "DIR/missing", "DIR/new"],
     &["drop", "DIR/full", "papers", "--yes"],
+    &["set", "list", "--data", "DIR/missing"],
+    &["set", "remove", "papers", "--data", "DIR/full", "--yes"],
+    &["set", "rename", "papers", "articles", "--data", "DIR/full"],
     &["doctor", "DIR/missing"],
     &["token", "list", "--data", "DIR/missing"],
     &["config", "show", "DIR/missing.toml"],

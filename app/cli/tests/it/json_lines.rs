@@ -152,8 +152,11 @@ fn every_field_of_every_json_line_is_documented() {
         ("backup", "backup DIR/store DIR/backups --json --keep-last 1"),
         ("backup", "backup --list DIR/backups --json"),
         ("restore", "restore DIR/backups DIR/restored --json"),
-        ("drop", "drop DIR/restored set --json --dry-run"),
-        ("drop", "drop DIR/none set --json"),
+        ("set remove", "drop DIR/restored set --json --dry-run"),
+        ("set remove", "drop DIR/none set --json"),
+        ("set remove", "set remove set --data DIR/restored --json --dry-run"),
+        ("set rename", "set rename set new --data DIR/restored --json"),
+        ("set list", "set list --data DIR/restored --json"),
         ("token list", "token list --data DIR/store --json"),
     ] {
         if heading == "token list" {

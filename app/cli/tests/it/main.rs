@@ -24,6 +24,7 @@ mod feeds;
 mod feeds_interop;
 mod flipped_bits;
 mod follow;
+mod former_sets;
 #[cfg(feature = "xmpp")]
 mod four_copies;
 mod from_dumps;

@@ -644,7 +644,7 @@ fn a_set_that_comes_back_has_its_history() {
     eventually("a change", || world.set("b")["head"] == 1);
     let created = world.set("b")["created"].clone();
     let log = world.change(&a);
-    assert!(log.contains("removed: b") && log.contains("`abreast drop "), "{log}");
+    assert!(log.contains("removed: b") && log.contains("`abreast set remove b "), "{log}");
     fs::write(world.path("b").join("two"), "2").unwrap();
     let log = world.change(&(a + &b));
     assert!(log.contains("; added: b"), "{log}");

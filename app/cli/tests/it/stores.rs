@@ -98,7 +98,7 @@ fn a_set_that_is_not_configured_is_reported_and_dropped() {
     world.configure("data", &["kept"]);
     let (_, text) = world.begin(&["--config", "@abreast.toml"]);
     assert!(
-        text.contains("has the set `old` (1 resource)") && text.contains("abreast drop "),
+        text.contains("has the set `old` (1 resource)") && text.contains("abreast set remove old "),
         "{text}"
     );
     let text = world.assert_code(&["check", "@data"], 0);

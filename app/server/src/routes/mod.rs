@@ -5,6 +5,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod document;
 pub(crate) mod entity;
 pub(crate) mod file;
+pub(crate) mod former;
 pub(crate) mod health;
 pub(crate) mod hub;
 pub(crate) mod memento;

@@ -13,7 +13,7 @@ use crate::message::present::present;
 use crate::message::respond::{Answer, problem, text, try_later};
 use crate::observe::access::{Entry, REQUEST_ID};
 use crate::routes::{
-    callback, document, entity, file, health, hub, memento, timegate, timemap, topic,
+    callback, document, entity, file, former, health, hub, memento, timegate, timemap, topic,
 };
 use crate::run::route::{Route, route};
 use crate::site::heads::Heads;
@@ -347,6 +347,9 @@ async fn answer(
     if hub::is_path(path) {
         return Ok((Part::Hub, handle_hub(site, request, client).await));
     }
+    if let Some(answer) = of_former_set(site, &request) {
+        return Ok((Part::Other, answer));
+    }
     if api::is_path(path) {
         let part = if api::waits(request.uri()) { Part::Waiting } else { Part::Api };
         return Ok((part, handle_api(shared, site, request, client).await));
@@ -360,6 +363,23 @@ async fn answer(
         return Ok((Part::Hub, callback::not_offered()));
     }
     dispatch(shared, site, &request, &client).await
+}
+
+/// The answer to a valid request for a set that was renamed or removed.
+fn of_former_set(site: &Arc<Site>, request: &Request<Incoming>) -> Option<Answer> {
+    let mut answer = former::answer(site, request.method(), request.uri())?;
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(refused) = refused(request, reader) {
+        return Some(refused);
+    }
+    // The body of the request is not read.
+    if !request.body().is_end_stream() {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if reader && !api::is_path(request.uri().path()) {
+        allow_browsers(answer.headers_mut());
+    }
+    Some(answer)
 }
 
 /// Requests to the hub have bodies.

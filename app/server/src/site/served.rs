@@ -11,6 +11,7 @@ use abreast_source::links::Links;
 use abreast_source::origin::rdf::EntityWriter;
 use abreast_source::projection::resourcesync_0_1;
 use abreast_source::publish::{PublishedSet, Publisher};
+use abreast_store::{FormerSet, NowAt};
 use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
@@ -75,6 +76,7 @@ impl ServedSet {
 pub struct ServedSets {
     all: Vec<Arc<ServedSet>>,
     places: HashMap<String, usize>,
+    former: HashMap<String, NowAt>,
 }
 
 impl<S: Into<Arc<ServedSet>>> FromIterator<S> for ServedSets {
@@ -85,7 +87,7 @@ impl<S: Into<Arc<ServedSet>>> FromIterator<S> for ServedSets {
             .enumerate()
             .map(|(place, set)| (set.published.slug.clone(), place))
             .collect();
-        Self { all, places }
+        Self { all, places, former: HashMap::new() }
     }
 }
 
@@ -102,6 +104,22 @@ impl ServedSets {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Adds the names of sets that were renamed or removed. Names of present sets have no effect.
+    #[must_use]
+    pub fn with_former(mut self, former: impl IntoIterator<Item = FormerSet>) -> Self {
+        self.former = former.into_iter().map(|set| (set.slug, set.now)).collect();
+        self
+    }
+
+    pub(crate) fn has_former(&self) -> bool {
+        !self.former.is_empty()
+    }
+
+    /// Where the set is that had this name.
+    pub(crate) fn former(&self, slug: &str) -> Option<&NowAt> {
+        self.former.get(slug)
     }
 }
 

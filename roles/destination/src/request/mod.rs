@@ -4,6 +4,7 @@ pub(crate) mod admit;
 pub(crate) mod diagnostics;
 pub(crate) mod freshness;
 pub(crate) mod limits;
+pub(crate) mod moves;
 pub(crate) mod origins;
 pub(crate) mod package;
 pub(crate) mod pieces;

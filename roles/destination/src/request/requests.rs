@@ -7,6 +7,7 @@ use crate::report::options::SyncOptions;
 use crate::request::diagnostics::Diagnostics;
 use crate::request::freshness::Freshness;
 use crate::request::limits::Allowance;
+use crate::request::moves::Moves;
 use crate::request::origins::Origins;
 use crate::request::pieces::{Documents, Network};
 use crate::request::robots::Robots;
@@ -60,6 +61,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) documents: Rc<dyn Documents>,
     /// Copies of other Sources, according to the responses.
     pub(crate) origins: Origins,
+    /// Notices that the set of the copy has another address now.
+    pub(crate) moves: Rc<RefCell<Moves>>,
     /// A response whose body has not been read completely.
     opened: Rc<RefCell<Option<Opened>>>,
     /// Remaining time for waiting for documents that servers are creating.
@@ -108,6 +111,7 @@ impl<'a> Requests<'a> {
             leaves_out_invalid: options.leave_out_invalid,
             documents: Rc::new(Network),
             origins: Origins::default(),
+            moves: Rc::default(),
             opened: Rc::default(),
             patience: Rc::new(Cell::new(MAKING_PATIENCE)),
         })
@@ -183,6 +187,9 @@ impl<'a> Requests<'a> {
             },
         )?;
         response.refuse_challenge().await?;
+        if response.has_moved() {
+            self.moves.borrow_mut().check(request.url, response.url())?;
+        }
         Ok(Begun { response, begin: Vec::new(), round_trip: asked.elapsed() })
     }
 

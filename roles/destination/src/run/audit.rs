@@ -15,6 +15,7 @@ use crate::plan::skolem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::expectation::{Expectation, OneSide};
+use crate::read::moved;
 use crate::read::selecting::common_base;
 use crate::read::{Start, check_url};
 use crate::report::audited::AuditReport;
@@ -22,7 +23,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::report::lasting::Lasting;
 use crate::report::meters::{short_name, with_meter};
-use crate::report::options::AuditOptions;
+use crate::report::options::{AuditOptions, SyncOptions};
 use crate::request::requests::Requests;
 use crate::request::verify::{Verdict, hash_file, judge};
 use crate::run::audit::kept::Kept;
@@ -68,7 +69,20 @@ pub(crate) fn audit_with(
     let shared = Shared::new(with_meter(sync.net_options(), &observer.meter()));
     let requests = Requests::new(sync, cancel, &shared)?;
     observer.meter().begin("reading");
-    let (reader, start) = find_source(choice, &requests, options, observer)?;
+    let current = match open_known(&sync.folder, sync.state.as_deref())? {
+        Some(mirror) => {
+            let current = moved::current_address((&requests, sync), &mirror)?;
+            requests.moves.borrow_mut().known = moved::known_addresses(&mirror)?;
+            current
+        }
+        None => None,
+    };
+    let current = current
+        .map(|url| AuditOptions { sync: SyncOptions { url, ..sync.clone() }, ..options.clone() });
+    let options = current.as_ref().unwrap_or(options);
+    let sync = &options.sync;
+    let (reader, start) = find_source(choice, &requests, options, observer)
+        .map_err(|error| moved::explain((&requests, sync), None, error))?;
     let expected = Expected::new()?;
     let mut selection = selection_for(options, &requests, reader, &start)?;
     let excluded = Expected::new()?;
@@ -84,7 +98,9 @@ pub(crate) fn audit_with(
         cancel,
     };
     let mirror = open_known(&sync.folder, sync.state.as_deref())?;
-    let expectation = reader.expect(&requests, sync, mirror.as_ref(), &mut listing)?;
+    let expectation = reader
+        .expect(&requests, sync, mirror.as_ref(), &mut listing)
+        .map_err(|error| moved::explain((&requests, sync), mirror.as_ref(), error))?;
     let expectation = &expectation;
     requests.diagnostics.each(&mut |code, uri, message| {
         observer.event(&Event::Notice(Problem { code, uri, message }));

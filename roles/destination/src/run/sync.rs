@@ -15,7 +15,7 @@ use crate::push::announcement::Announcement;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
-use crate::read::{Start, check_url};
+use crate::read::{self, Start, check_url};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Summary};
 use crate::report::last_run::LastRun;
@@ -109,6 +109,7 @@ pub(crate) struct Ran {
     pub(crate) lock: Option<Locked>,
 }
 
+/// A run, and another one if the first notices that the set was renamed at the Source.
 pub(crate) fn sync_with(
     options: &SyncOptions,
     observer: &dyn Observer,
@@ -116,6 +117,28 @@ pub(crate) fn sync_with(
     shared: &Arc<Shared>,
     robots: &Arc<Robots>,
     wake: Wake,
+    choice: &mut Choice,
+) -> Result<Ran, Error> {
+    let again = Wake { looks_again: wake.looks_again, is_held: wake.is_held, ..Wake::default() };
+    let mut renamed = None;
+    let ran =
+        sync_once(options, observer, cancel, shared, robots, (wake, Some(&mut renamed)), choice);
+    let Some(options) = renamed else { return ran };
+    *choice = Choice::default();
+    let ran = sync_once(&options, observer, cancel, shared, robots, (again, None), choice);
+    // The reader has the address of this run.
+    *choice = Choice::default();
+    ran
+}
+
+/// If `renamed` is present, a permanent redirect of the set's addresses ends the run, with the options for the next one.
+fn sync_once(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    shared: &Arc<Shared>,
+    robots: &Arc<Robots>,
+    (wake, renamed): (Wake, Option<&mut Option<SyncOptions>>),
     choice: &mut Choice,
 ) -> Result<Ran, Error> {
     let began = Instant::now();
@@ -126,6 +149,14 @@ pub(crate) fn sync_with(
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
     requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
+    let current = match read::moved::current_address((&requests, options), &mirror)? {
+        Some(url) if !options.moved => Some(SyncOptions { url, ..options.clone() }),
+        _ => None,
+    };
+    let options = current.as_ref().unwrap_or(options);
+    if renamed.is_some() && !options.moved {
+        requests.moves.borrow_mut().known = read::moved::known_addresses(&mirror)?;
+    }
     let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
     planner.notifications = wake.notifications;
     planner.polling.earliest = wake.poll_from;
@@ -165,6 +196,12 @@ pub(crate) fn sync_with(
     let reader = match choice.reader_of_run(&requests, options, &mirror) {
         Ok(reader) => reader,
         Err(error) => {
+            let found = requests.moves.take().found;
+            if let (Some(found), Some(renamed)) = (found, renamed) {
+                *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
+                return Err(error);
+            }
+            let error = read::moved::or_removed((&requests, options), Some(&mirror), error);
             if error.exit_code() != ExitCode::Cancelled {
                 run.hand_over(wake.handing)?;
             }
@@ -182,6 +219,14 @@ pub(crate) fn sync_with(
         run.report.notice("source.moved", &options.url, &message);
     }
     let result = run.run(reader);
+    let found = requests.moves.take().found;
+    if let (Err(_), Some(found), Some(renamed)) = (&result, found, renamed) {
+        mirror.rollback()?;
+        *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
+        return Err(result.err().unwrap_or_else(Error::cancelled));
+    }
+    let result =
+        result.map_err(|error| read::moved::or_removed((&requests, options), Some(&mirror), error));
     // Discards an unfinished transaction.
     mirror.rollback()?;
     let is_stopped = result.as_ref().is_err_and(|error| error.exit_code() == ExitCode::Cancelled);

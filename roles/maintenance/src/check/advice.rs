@@ -7,7 +7,7 @@ pub(crate) const fn advice(rule: &str) -> &'static str {
             "run `abreast backup --read-data` while the store is there: it replaces damaged contents; check the disk"
         }
         b"store.set" => {
-            "nothing, if it is published again; `abreast drop DIR SET` drops it with its history"
+            "nothing, if it is published again; `abreast set remove SET --data DIR` removes it with its history"
         }
         b"store.schema" => "use the newer program that wrote it",
         b"store.damaged" | b"store.row" => {

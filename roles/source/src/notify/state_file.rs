@@ -97,9 +97,65 @@ impl StateFile {
         Ok(())
     }
 
+    /// The base URLs of the Source that its topics have had.
+    fn bases(&self) -> BTreeSet<&str> {
+        let mut bases = BTreeSet::new();
+        for (record, state) in &self.topics {
+            let (of, topic) = (set_of(record), state.topic.as_deref().unwrap_or_default());
+            let base = |path| topic.strip_suffix(path)?.strip_suffix('/')?.strip_suffix(of);
+            let found = TOPIC_PATHS.iter().filter_map(|path| base(*path));
+            bases.extend(found.filter(|base| base.ends_with('/')));
+        }
+        bases
+    }
+
+    /// The names of the records of a set.
+    fn records_of(&self, slug: &str) -> Vec<String> {
+        self.topics.keys().filter(|record| set_of(record) == slug).cloned().collect()
+    }
+
     fn write(&self) -> io::Result<()> {
         write_sealed(&self.path, serde_json::to_vec(&Stored { sets: &self.topics })?)
     }
+}
+
+/// The set of a record, whose name is `SLUG`, or `SLUG/` and a protocol.
+fn set_of(record: &str) -> &str {
+    record.split('/').next().unwrap_or_default()
+}
+
+/// Gives the records of a set the names for another slug, so that its topics continue at other URLs. Returns the URLs
+/// of its topics before and after, of all protocols and for each base URL of the Source. Without `write`, the file is
+/// not changed.
+///
+/// # Errors
+/// The file is damaged, or cannot be read or written.
+pub fn rename_in_record(
+    path: &Path,
+    (old, new): (&str, &str),
+    write: bool,
+) -> io::Result<Vec<(String, String)>> {
+    let mut file = StateFile { path: path.to_owned(), topics: topics(path)?, changed: false };
+    let renamed: Vec<(String, String)> = file
+        .bases()
+        .into_iter()
+        .flat_map(|base| {
+            TOPIC_PATHS.map(|path| (format!("{base}{old}/{path}"), format!("{base}{new}/{path}")))
+        })
+        .collect();
+    for record in file.records_of(old) {
+        let Some(mut state) = file.topics.remove(&record) else { continue };
+        let of = |url: &String| renamed.iter().find(|(before, _)| before == url);
+        if let Some((_, after)) = state.topic.as_ref().and_then(of) {
+            state.topic = Some(after.clone());
+        }
+        file.topics.insert(format!("{new}{}", &record[old.len()..]), state);
+        file.changed = true;
+    }
+    if write {
+        file.save()?;
+    }
+    Ok(renamed)
 }
 
 /// Returns the URLs of a set's topics in the notifier's file, of all protocols and for each base
@@ -109,22 +165,13 @@ impl StateFile {
 /// The file is damaged, or cannot be read or written.
 pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<String>> {
     let mut file = StateFile { path: path.to_owned(), topics: topics(path)?, changed: false };
-    let mut found = BTreeSet::new();
-    let mut records = Vec::new();
-    for (record, state) in &file.topics {
-        // The name of a record is `SLUG`, or `SLUG/` and a protocol.
-        let of = record.split('/').next().unwrap_or_default();
-        if of == slug {
-            records.push(record.clone());
-            found.extend(state.topic.clone());
-        }
-        let topic = state.topic.as_deref().unwrap_or_default();
-        let base = |path| topic.strip_suffix(path)?.strip_suffix('/')?.strip_suffix(of);
-        let bases = TOPIC_PATHS.iter().filter_map(|path| base(*path));
-        for base in bases.filter(|base| base.ends_with('/')) {
-            found.extend(TOPIC_PATHS.map(|path| format!("{base}{slug}/{path}")));
-        }
-    }
+    let mut found: BTreeSet<String> = file
+        .bases()
+        .into_iter()
+        .flat_map(|base| TOPIC_PATHS.map(|path| format!("{base}{slug}/{path}")))
+        .collect();
+    let records = file.records_of(slug);
+    found.extend(records.iter().filter_map(|record| file.topics.get(record)?.topic.clone()));
     if drop {
         for record in records {
             file.remove(&record);
@@ -209,6 +256,28 @@ mod tests {
         read.save().unwrap();
         assert_eq!(check_notified(&path).unwrap(), None);
     }
+    #[test]
+    fn a_renamed_set_continues_its_topics() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.json");
+        let mut file = StateFile::read(path.clone()).unwrap();
+        file.begun("old", "http://a/x/old/notify/change", Position(4));
+        file.begun("old/v0.1", "http://a/x/old/v0.1/notify/changeset", Position(5));
+        file.begun("older", "http://a/x/older/notify/change", Position(6));
+        file.save().unwrap();
+        for write in [false, true] {
+            let urls = rename_in_record(&path, ("old", "new"), write).unwrap();
+            let expected = TOPIC_PATHS
+                .map(|path| (format!("http://a/x/old/{path}"), format!("http://a/x/new/{path}")));
+            assert_eq!(urls, expected);
+        }
+        let mut file = StateFile::read(path).unwrap();
+        assert_eq!(file.topics.keys().collect::<Vec<_>>(), ["new", "new/v0.1", "older"]);
+        let head = Position(9);
+        assert_eq!(file.begun("new", "http://a/x/new/notify/change", head), Position(4));
+        assert_eq!(file.begun("older", "http://a/x/older/notify/change", head), Position(6));
+    }
+
     #[test]
     fn topics_of_a_set_are_its_own_at_each_base() {
         let folder = tempfile::tempdir().unwrap();

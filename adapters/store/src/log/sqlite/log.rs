@@ -34,6 +34,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/log_0005.sql"),
     include_str!("../../migrations/log_0006.sql"),
     include_str!("../../migrations/log_0007.sql"),
+    include_str!("../../migrations/log_0008.sql"),
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;

@@ -230,6 +230,10 @@ impl Run<'_> {
             id
         } else {
             let created = self.clock.now();
+            // The name is not a former one any more.
+            self.connection
+                .prepare_cached("DELETE FROM former_sets WHERE slug = ?1")?
+                .execute([&new.slug])?;
             self.connection
                 .prepare_cached(
                     "INSERT INTO sets (slug, created, importing, page_changes, page_age, begins) \

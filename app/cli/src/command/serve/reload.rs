@@ -6,7 +6,7 @@
 //! settings.
 
 use super::open_sets::RunningSet;
-use super::running::{Running, api_options};
+use super::running::{Running, api_options, served_sets};
 use crate::config::settings::Declared as _;
 use crate::config::{File, ServeConfig, SetConfig};
 use crate::program::service;
@@ -56,10 +56,14 @@ impl Running {
         let is_other = is_other_order || !(done.changed.is_empty() && done.failed.is_empty());
         let old = self.site.now();
         let options = api_options(&config.api, self.parts.stores.data());
-        let sets = || self.sets.iter().map(|set| Arc::clone(&set.served));
+        let published = self.sets.iter().map(|set| Arc::clone(&set.served.published));
+        let sets = served_sets(&self.sets, self.parts.stores.data()).unwrap_or_else(|error| {
+            tracing::error!("former names of sets are not answered: {error:#}");
+            self.sets.iter().map(|set| Arc::clone(&set.served)).collect()
+        });
         self.site.replace(Site {
-            publisher: old.publisher.with_sets(sets().map(|set| Arc::clone(&set.published))),
-            sets: sets().collect(),
+            publisher: old.publisher.with_sets(published),
+            sets,
             api: old.api.as_ref().map(|api| api.with(options)),
             hub: old.hub.clone(),
             metrics: Arc::clone(&old.metrics),

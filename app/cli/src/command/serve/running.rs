@@ -14,7 +14,9 @@ use abreast_contents::Contents;
 use abreast_core::ChangeLog;
 use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{AccessLogOptions, CurrentSite, Metrics, Server, ServerOptions, Site};
+use abreast_server::{
+    AccessLogOptions, CurrentSite, Metrics, ServedSets, Server, ServerOptions, Site,
+};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -166,7 +168,7 @@ impl Running {
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&parts.push));
         let site = Arc::new(CurrentSite::new(Site {
             publisher,
-            sets: sets.iter().map(|set| Arc::clone(&set.served)).collect(),
+            sets: served_sets(&sets, data)?,
             api,
             hub,
             metrics,
@@ -246,6 +248,16 @@ impl Running {
             set.stop();
         }
     }
+}
+
+/// The sets for requests, with the names that sets of the store had.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) fn served_sets(sets: &[RunningSet], data: &Path) -> Result<ServedSets> {
+    let former = abreast_store::former_sets(&data.join("source.db"))?;
+    let served: ServedSets = sets.iter().map(|set| Arc::clone(&set.served)).collect();
+    Ok(served.with_former(former))
 }
 
 /// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows

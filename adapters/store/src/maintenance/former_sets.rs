@@ -1,0 +1,173 @@
+//! Names that sets had: of renamed sets, and of removed ones.
+
+use crate::database::locked;
+use crate::log::sqlite::log::MIGRATIONS;
+use crate::maintenance::drop_set::{Removal, read};
+use abreast_core::{LogError, TopicId};
+use abreast_webtypes::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::path::Path;
+
+/// Most former names that a store has; with more, the oldest are forgotten.
+pub const FORMER_SETS_MAX: u64 = 10_000;
+
+/// A name that a set of the store had, and that no set has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerSet {
+    /// The name in URLs.
+    pub slug: String,
+    /// Time at which the set was renamed or removed.
+    pub time: Timestamp,
+    /// Where the set is now.
+    pub now: NowAt,
+}
+
+/// Where a set is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NowAt {
+    /// It was removed.
+    Removed,
+    /// It has this name in the same store.
+    Name(String),
+    /// It is published at this address, which ends in `/`.
+    Url(String),
+}
+
+/// The former names of a store, in their alphabetical order. Read-only, also while the store is in use.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn former_sets(path: &Path) -> Result<Vec<FormerSet>, LogError> {
+    let mut found = Vec::new();
+    read(path, "read the former names of sets of", |connection| {
+        let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'former_sets')";
+        if !connection.query_row(has, [], |row| row.get::<_, bool>(0))? {
+            return Ok(());
+        }
+        let sql = "SELECT former_sets.slug, former_sets.time, former_sets.url, sets.slug FROM former_sets \
+                   LEFT JOIN sets ON sets.id = former_sets.set_id ORDER BY former_sets.slug";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let now = match (row.get::<_, Option<String>>(2)?, row.get::<_, Option<String>>(3)?) {
+                (Some(url), _) => NowAt::Url(url),
+                (None, Some(name)) => NowAt::Name(name),
+                (None, None) => NowAt::Removed,
+            };
+            let time = Timestamp::from_micros(row.get(1)?);
+            found.push(FormerSet { slug: row.get(0)?, time, now });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The result of [`rename_set`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenamedSet {
+    /// The set has the new name, or would have it.
+    Renamed,
+    /// The store does not have the set.
+    Missing,
+    /// The store has a set with the new name.
+    Taken,
+}
+
+/// Gives a set another name; its log, positions and resources are not changed. The old name is then a former one.
+/// Without `now`, nothing is changed.
+///
+/// # Errors
+/// Another process has the store open, or it cannot be written.
+pub fn rename_set(
+    path: &Path,
+    (old, new): (&str, &str),
+    now: Option<Timestamp>,
+) -> Result<RenamedSet, LogError> {
+    let mut renamed = RenamedSet::Renamed;
+    let mut work = |connection: &Connection| -> rusqlite::Result<()> {
+        let find = |slug: &str| {
+            let sql = "SELECT id FROM sets WHERE slug = ?1";
+            connection.query_row(sql, [slug], |row| row.get::<_, i64>(0)).optional()
+        };
+        let id = match (find(old)?, find(new)?) {
+            (None, _) => {
+                renamed = RenamedSet::Missing;
+                return Ok(());
+            }
+            (_, Some(_)) => {
+                renamed = RenamedSet::Taken;
+                return Ok(());
+            }
+            (Some(id), None) => id,
+        };
+        let Some(now) = now else { return Ok(()) };
+        connection.execute("UPDATE sets SET slug = ?2 WHERE id = ?1", params![id, new])?;
+        connection.execute("DELETE FROM former_sets WHERE slug = ?1", [new])?;
+        put(connection, old, now, Some(id), None)
+    };
+    match now {
+        None => read(path, "read the sets of", work)?,
+        Some(_) => locked::change(path, MIGRATIONS, "rename a set of", |change| work(change))?,
+    }
+    Ok(renamed)
+}
+
+/// Notes the name of a dropped set; its earlier names lead to the same place.
+pub(crate) fn note_removal(
+    connection: &Connection,
+    (id, slug): (i64, &str),
+    removal: &Removal,
+) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE former_sets SET set_id = NULL, url = ?2 WHERE set_id = ?1",
+        params![id, removal.moved_to],
+    )?;
+    put(connection, slug, removal.time, None, removal.moved_to.as_deref())
+}
+
+fn put(
+    connection: &Connection,
+    slug: &str,
+    time: Timestamp,
+    set: Option<i64>,
+    url: Option<&str>,
+) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO former_sets (slug, time, set_id, url) VALUES (?1, ?2, ?3, ?4)",
+        params![slug, time.as_micros(), set, url],
+    )?;
+    let sql = "DELETE FROM former_sets WHERE slug IN \
+               (SELECT slug FROM former_sets ORDER BY time DESC, slug LIMIT -1 OFFSET ?1)";
+    connection.execute(sql, [FORMER_SETS_MAX as i64]).map(drop)
+}
+
+/// Gives topics of a hub's store other URLs; their notifications, subscriptions and leases are not changed. A topic
+/// whose new URL is in use ends. Pending requests for subscriptions to the old URLs are dropped: subscribers repeat
+/// them. Returns the number of topics.
+///
+/// # Errors
+/// Another process has the store open, or it cannot be written.
+pub fn rename_topics(path: &Path, urls: &[(String, String)]) -> Result<u64, LogError> {
+    let mut renamed = 0;
+    let mut work = |connection: &Connection| -> rusqlite::Result<()> {
+        for (old, new) in urls {
+            connection.execute("DELETE FROM verifications WHERE topic_url = ?1", [old])?;
+            let find = |url: &str| {
+                let sql = "SELECT id FROM topics WHERE url = ?1";
+                connection.query_row(sql, [url], |row| row.get::<_, i64>(0)).optional()
+            };
+            let (Some(id), None) = (find(old)?, find(new)?) else { continue };
+            let sum = crate::hub::topics::url_sum(TopicId(id), new);
+            connection.execute(
+                "UPDATE topics SET url = ?2, sum = ?3 WHERE id = ?1",
+                params![id, new, sum],
+            )?;
+            renamed += 1;
+        }
+        Ok(())
+    };
+    locked::change(path, crate::hub::MIGRATIONS, "rename the topics of a set in", |change| {
+        work(change)
+    })?;
+    Ok(renamed)
+}
