@@ -63,7 +63,7 @@ fn bytes(shown: &Shown<'_>) -> Option<String> {
     match (bytes, total_bytes) {
         (0, 0) => None,
         (_, 0) => Some(HumanBytes(bytes).to_string()),
-        // Compressed bytes, and those that are received again, are not in the total.
+        // Bytes that are received again are not in the total.
         _ => Some(format!("{}/{}", HumanBytes(bytes.min(total_bytes)), HumanBytes(total_bytes))),
     }
 }
