@@ -8,9 +8,9 @@ mod maintenance;
 pub mod mirror;
 
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
-pub use maintenance::drop_set::{DroppedSet, DroppedTopics, Removal, drop_set, drop_topics};
+pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::former_sets::{
-    FORMER_SETS_MAX, FormerSet, NowAt, RenamedSet, former_sets, rename_set, rename_topics,
+    FORMER_SETS_MAX, FormerSet, NowAt, Removal, RenamedSet, former_sets, rename_set, rename_topics,
 };
 pub use maintenance::needed_contents::NeededContents;
 pub use maintenance::{backup, integrity, repair, summary};

@@ -35,3 +35,13 @@ pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
         sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause)
     })
 }
+
+/// Reads a database with any schema, without writing it.
+pub(crate) fn read(
+    path: &Path,
+    task: &str,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), LogError> {
+    work(&open_for_check(path)?)
+        .map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))
+}

@@ -1,13 +1,11 @@
 //! Dropping a set with its history, and its topics, from unused stores.
 
-use crate::database::connection::sqlite_error;
 use crate::database::locked;
-use crate::database::read_only::open_for_check;
+use crate::database::read_only::read;
 use crate::log::sqlite::log::MIGRATIONS;
-use crate::maintenance::former_sets;
+use crate::maintenance::former_sets::{self, Removal};
 use crate::maintenance::integrity::SET_TABLES;
 use abreast_core::LogError;
-use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
 
@@ -20,15 +18,6 @@ pub struct DroppedSet {
     pub changes: u64,
     /// Number of stored earlier versions of resources.
     pub versions: u64,
-}
-
-/// How a set is dropped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
-    /// The time from which its name is a former one.
-    pub time: Timestamp,
-    /// The address at which the set is published now, ending in `/`; `None` if it ended.
-    pub moved_to: Option<String>,
 }
 
 /// Drops a set, or without `removal` only counts the rows. Returns `None` if the store does not have
@@ -123,16 +112,6 @@ pub fn drop_topics(path: &Path, urls: &[String], dry_run: bool) -> Result<Droppe
         })?;
     }
     Ok(dropped)
-}
-
-/// Reads a database with any schema, without writing it.
-pub(crate) fn read(
-    path: &Path,
-    task: &str,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-) -> Result<(), LogError> {
-    work(&open_for_check(path)?)
-        .map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))
 }
 
 /// Number of rows in a table; 0 if an older schema does not have the table.

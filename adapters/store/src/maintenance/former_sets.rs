@@ -1,8 +1,8 @@
 //! Names that sets had: of renamed sets, and of removed ones.
 
 use crate::database::locked;
+use crate::database::read_only::read;
 use crate::log::sqlite::log::MIGRATIONS;
-use crate::maintenance::drop_set::{Removal, read};
 use abreast_core::{LogError, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -14,7 +14,7 @@ pub const FORMER_SETS_MAX: u64 = 10_000;
 /// A name that a set of the store had, and that no set has now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerSet {
-    /// The name in URLs.
+    /// The name of the set in URLs, at that time.
     pub slug: String,
     /// Time at which the set was renamed or removed.
     pub time: Timestamp,
@@ -25,11 +25,11 @@ pub struct FormerSet {
 /// Where a set is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NowAt {
-    /// It was removed.
+    /// The set was removed, and is not published.
     Removed,
-    /// It has this name in the same store.
+    /// The set has this name in the same store.
     Name(String),
-    /// It is published at this address, which ends in `/`.
+    /// The set is published at this address, which ends in `/`.
     Url(String),
 }
 
@@ -62,7 +62,16 @@ pub fn former_sets(path: &Path) -> Result<Vec<FormerSet>, LogError> {
     Ok(found)
 }
 
-/// The result of [`rename_set`].
+/// How a set is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The time from which its name is a former one.
+    pub time: Timestamp,
+    /// The address at which the set is published now, ending in `/`; `None` if it ended.
+    pub moved_to: Option<String>,
+}
+
+/// Whether [`rename_set`] gave a set the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenamedSet {
     /// The set has the new name, or would have it.

@@ -81,7 +81,7 @@ pub(crate) fn finish(result: Result<()>) -> ExitCode {
 /// The store in or of a folder.
 ///
 /// # Errors
-/// The folder has none, or is a backup.
+/// The folder is without a store, or is a backup.
 pub(crate) fn store_of(dir: &str) -> Result<PathBuf> {
     refuse_backup(Path::new(dir))?;
     match StateFolders::find(folder_of(dir))?.store {

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Replaces the complete state of a set by the contents of RDF files.
+/// Replaces all descriptions of a set by the contents of RDF files.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
     let progress = args.progress.begin(false, args.json);
     let meter = progress.meter();

@@ -90,7 +90,7 @@ pub(crate) struct RemoveArgs {
 pub(crate) struct RenameArgs {
     /// Name of the set
     old: String,
-    /// Its new name
+    /// New name of the set in URLs
     new: String,
     /// Print what would be done, and change nothing
     #[arg(short = 'n', long)]
@@ -161,7 +161,7 @@ fn print_set(set: &SetSummary, known: &Configured, store: &Path, json: bool) {
     ));
 }
 
-/// The configured sets with their kinds: of the file, else those that the store was last served with.
+/// The configured sets with their kinds: the sets of the file, else the sets that the store was last served with.
 struct Configured(Vec<(String, Option<&'static str>)>);
 
 impl Configured {
@@ -191,7 +191,7 @@ impl Configured {
     }
 }
 
-/// Bytes of the files in a folder and below; what cannot be read does not count.
+/// Bytes of the files in a folder and below, without unreadable ones.
 fn size_of(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let size = |entry: std::fs::DirEntry| match entry.metadata() {

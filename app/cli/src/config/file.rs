@@ -6,7 +6,7 @@ use crate::program::errors::UsageError;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
-/// Whether a configuration file is the one that the environment names.
+/// Whether the environment selects this configuration file.
 pub(crate) fn is_of_environment(path: &Path) -> bool {
     std::env::var_os("ABREAST_CONFIG").is_some_and(|named| Path::new(&named) == path)
 }

@@ -252,7 +252,7 @@ fn check_proxies(given: Option<&[String]>, problems: &mut Vec<String>) -> Truste
 pub(crate) fn address_of(text: &str) -> Result<SocketAddr, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     if host.is_empty() || port.parse::<u16>().is_err() {
-        // What is there of the two is part of the help.
+        // The help repeats the host and the port that were given.
         let port = port.parse().unwrap_or(8080_u16);
         let host = text.trim_end_matches(':');
         let help = if host.is_empty() || host.starts_with(':') || host.parse::<u16>().is_ok() {

@@ -43,7 +43,7 @@ impl SetConfig {
         settings(self) == settings(other)
     }
 
-    /// Whether its first state is read from somewhere: until then nothing of it is published.
+    /// Whether the set is read from a folder or endpoint before it is published.
     pub(crate) fn is_read(&self) -> bool {
         match &self.origin {
             Origin::Folder(_) => true,

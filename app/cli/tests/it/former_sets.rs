@@ -104,7 +104,7 @@ impl World {
 
 /// The copied files.
 fn contents(copy: &Path) -> Vec<(String, Vec<u8>)> {
-    files(copy).into_iter().map(|(name, bytes)| (format!("{name:?}"), bytes)).collect()
+    files(copy).into_iter().map(|(name, bytes)| (name.display().to_string(), bytes)).collect()
 }
 
 fn name_of(is_file: bool, names: [&'static str; 2]) -> &'static str {

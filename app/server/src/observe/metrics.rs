@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What a metric is for Prometheus.
+/// The type of a metric for Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// A total since the start of the program.

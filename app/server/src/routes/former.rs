@@ -58,10 +58,10 @@ pub(crate) fn answer(site: &Site, method: &Method, uri: &Uri) -> Option<Answer> 
 /// The name of a set in a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Found<'p> {
-    /// What is before the name, without `/` at the beginning.
+    /// The path before the name, without `/` at the beginning.
     before: &'p str,
     slug: &'p str,
-    /// What follows the name, from `/` on.
+    /// The path after the name, from `/` on.
     rest: &'p str,
 }
 

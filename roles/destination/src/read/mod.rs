@@ -31,6 +31,7 @@ pub(crate) mod moved;
 pub(crate) mod planning;
 pub(crate) mod position;
 pub(crate) mod protocol;
+pub(crate) mod renamed;
 pub(crate) mod resourcesync;
 pub(crate) mod resourcesync_0_1;
 pub(crate) mod sdshare;

@@ -15,7 +15,7 @@ use crate::plan::skolem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::expectation::{Expectation, OneSide};
-use crate::read::moved;
+use crate::read::renamed;
 use crate::read::selecting::common_base;
 use crate::read::{Start, check_url};
 use crate::report::audited::AuditReport;
@@ -71,8 +71,8 @@ pub(crate) fn audit_with(
     observer.meter().begin("reading");
     let current = match open_known(&sync.folder, sync.state.as_deref())? {
         Some(mirror) => {
-            let current = moved::current_address((&requests, sync), &mirror)?;
-            requests.moves.borrow_mut().known = moved::known_addresses(&mirror)?;
+            let current = renamed::current_address((&requests, sync), &mirror)?;
+            requests.moves.borrow_mut().known = renamed::known_addresses(&mirror)?;
             current
         }
         None => None,
@@ -82,7 +82,7 @@ pub(crate) fn audit_with(
     let options = current.as_ref().unwrap_or(options);
     let sync = &options.sync;
     let (reader, start) = find_source(choice, &requests, options, observer)
-        .map_err(|error| moved::explain((&requests, sync), None, error))?;
+        .map_err(|error| renamed::explain((&requests, sync), None, error))?;
     let expected = Expected::new()?;
     let mut selection = selection_for(options, &requests, reader, &start)?;
     let excluded = Expected::new()?;
@@ -100,7 +100,7 @@ pub(crate) fn audit_with(
     let mirror = open_known(&sync.folder, sync.state.as_deref())?;
     let expectation = reader
         .expect(&requests, sync, mirror.as_ref(), &mut listing)
-        .map_err(|error| moved::explain((&requests, sync), mirror.as_ref(), error))?;
+        .map_err(|error| renamed::explain((&requests, sync), mirror.as_ref(), error))?;
     let expectation = &expectation;
     requests.diagnostics.each(&mut |code, uri, message| {
         observer.event(&Event::Notice(Problem { code, uri, message }));

@@ -149,13 +149,13 @@ fn sync_once(
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
     requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
-    let current = match read::moved::current_address((&requests, options), &mirror)? {
+    let current = match read::renamed::current_address((&requests, options), &mirror)? {
         Some(url) if !options.moved => Some(SyncOptions { url, ..options.clone() }),
         _ => None,
     };
     let options = current.as_ref().unwrap_or(options);
     if renamed.is_some() && !options.moved {
-        requests.moves.borrow_mut().known = read::moved::known_addresses(&mirror)?;
+        requests.moves.borrow_mut().known = read::renamed::known_addresses(&mirror)?;
     }
     let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
     planner.notifications = wake.notifications;
@@ -198,10 +198,10 @@ fn sync_once(
         Err(error) => {
             let found = requests.moves.take().found;
             if let (Some(found), Some(renamed)) = (found, renamed) {
-                *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
+                *renamed = Some(read::renamed::follow_move((&requests, options), &found, &mirror)?);
                 return Err(error);
             }
-            let error = read::moved::or_removed((&requests, options), Some(&mirror), error);
+            let error = read::renamed::or_removed((&requests, options), Some(&mirror), error);
             if error.exit_code() != ExitCode::Cancelled {
                 run.hand_over(wake.handing)?;
             }
@@ -222,11 +222,11 @@ fn sync_once(
     let found = requests.moves.take().found;
     if let (Err(_), Some(found), Some(renamed)) = (&result, found, renamed) {
         mirror.rollback()?;
-        *renamed = Some(read::moved::follow_move((&requests, options), &found, &mirror)?);
+        *renamed = Some(read::renamed::follow_move((&requests, options), &found, &mirror)?);
         return Err(result.err().unwrap_or_else(Error::cancelled));
     }
-    let result =
-        result.map_err(|error| read::moved::or_removed((&requests, options), Some(&mirror), error));
+    let result = result
+        .map_err(|error| read::renamed::or_removed((&requests, options), Some(&mirror), error));
     // Discards an unfinished transaction.
     mirror.rollback()?;
     let is_stopped = result.as_ref().is_err_and(|error| error.exit_code() == ExitCode::Cancelled);

@@ -142,7 +142,7 @@ impl DocumentCache {
         resolved: &dyn ResolvedDocument,
         heads: HeadReader<'_>,
     ) -> Result<Arc<Document>, PublishError> {
-        // The state of the log is read first, so that the version is at least as new as the state.
+        // The head of the log is read first, so that the version is at least as new.
         let at = resolved.follows().and_then(|set| LogState::of(heads, set));
         let version = &resolved.version(heads)?;
         if let Some(document) = self.of_version(place, version, at) {

@@ -40,7 +40,7 @@ struct SetFolder {
     watch: Arc<WatchStatus>,
 }
 
-/// The bytes of one state of a resource.
+/// The bytes of one version of a resource.
 #[derive(Debug)]
 pub enum Representation {
     /// File of the resource, which may have another state by now.

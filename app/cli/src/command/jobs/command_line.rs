@@ -42,7 +42,7 @@ impl Job {
         let is_given = |id: &str| self.higher_source(id, given).is_some();
         for arg in options(&command) {
             let id = arg.get_id().as_str();
-            // Of alternatives, those of the higher source replace those of the file.
+            // Alternatives of the higher source replace the ones of the file.
             let is_replaced = || {
                 crate::values::alternatives::alternatives(&command, id)
                     .iter()

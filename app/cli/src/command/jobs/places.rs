@@ -30,7 +30,7 @@ fn real(path: &Path) -> PathBuf {
     resolved(path).components().collect()
 }
 
-/// Jobs whose copies or states lie in other copies or states.
+/// Jobs whose folders are in the folders of other jobs.
 pub(super) fn overlapping(jobs: &[Job], file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut known: Vec<(&Job, &str, PathBuf)> = Vec::new();

@@ -48,7 +48,7 @@ use thiserror::Error;
 const SLICE: usize = 1_024;
 /// So many changes never make a snapshot worthless.
 const FEW_CHANGES: u64 = 1_000;
-/// Of the files of a snapshot, its record first; those with a `z` are compressed by gzip.
+/// The files of a snapshot, its record first; files with a `z` are compressed by gzip.
 const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
 /// When a client that asked for a snapshot in the making asks again.
 const MAKING_SECONDS: u32 = 1;
