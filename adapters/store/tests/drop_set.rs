@@ -126,7 +126,8 @@ fn former_names_lead_to_the_set_until_one_has_them() {
     let set = fill(&log, "a");
     fill(&log, "other");
     let head = log.head(set).unwrap();
-    let now = Some(Timestamp::from_seconds(1_800_000_002));
+    let time = Timestamp::from_seconds(1_800_000_002);
+    let now = Some(time);
     assert!(rename_set(&path, ("a", "b"), now).is_err(), "it is open");
     assert_eq!(names(&path), [], "read while it is open");
     drop(log);
@@ -152,10 +153,10 @@ fn former_names_lead_to_the_set_until_one_has_them() {
     // A set that gets its first name back.
     assert_eq!(rename_set(&path, ("c", "b"), now).unwrap(), RenamedSet::Renamed);
     assert_eq!(names(&path), [("c".into(), at("b"))]);
-    let moved_to = Some("https://new.example/b/".to_owned());
-    let removal = Removal { time: now.unwrap(), moved_to: moved_to.clone() };
+    let moved_to = "https://new.example/b/".to_owned();
+    let removal = Removal { time, moved_to: Some(moved_to.clone()) };
     drop_set(&path, "b", Some(&removal)).unwrap();
-    let url = NowAt::Url(moved_to.unwrap());
+    let url = NowAt::Url(moved_to);
     assert_eq!(names(&path), [("b".into(), url.clone()), ("c".into(), url)]);
     drop_set(&path, "other", Some(&Removal { moved_to: None, ..removal })).unwrap();
     assert_eq!(names(&path)[2], ("other".into(), NowAt::Removed));
