@@ -40,7 +40,7 @@ use anyhow::Result;
 use set::check_set;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use store_folder::misplaced_store;
+use store_folder::{misplaced_store, published_file};
 
 /// The configuration of a Source, checked.
 #[derive(Clone, Debug)]
@@ -109,6 +109,7 @@ impl ServeConfig {
         let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
         let listen = ListenConfig::check(&file, &mut problems);
+        let private = private_files(&file);
         let admin =
             admin::check(file.admin_listen.as_deref(), file.admin_token.as_deref(), &mut problems);
         if file.set.is_empty() {
@@ -183,6 +184,9 @@ impl ServeConfig {
             let folder = folder_of(&set);
             let read = set.origin.path().filter(|path| !path.as_os_str().is_empty());
             problems.extend(read.and_then(|folder| misplaced_store(&data, folder)));
+            for (key, file) in &private {
+                problems.extend(read.and_then(|folder| published_file(key, file, folder)));
+            }
             for (folder, other) in
                 sets.iter().filter_map(|other| folder.clone().zip(folder_of(other)))
             {
@@ -216,6 +220,22 @@ impl ServeConfig {
         };
         (Some(config), faults, missing)
     }
+}
+
+/// The log and the secrets that keys of the file name, with these keys.
+fn private_files(file: &File) -> Vec<(String, PathBuf)> {
+    let of_endpoints = file.set.iter().filter_map(|set| set.endpoint.as_ref()).flat_map(|own| {
+        [("endpoint.password_file", &own.password_file), ("endpoint.token_file", &own.token_file)]
+    });
+    let (tls, xmpp) = (file.tls.as_ref(), file.xmpp.as_ref());
+    let own = [
+        ("access_log", file.access_log.as_ref().filter(|log| log.as_os_str() != "-")),
+        ("admin_token_file", file.admin_token.as_ref()),
+        ("tls.key", tls.and_then(|tls| tls.key.as_ref().or(tls.cert.as_ref()))),
+        ("xmpp.password_file", xmpp.and_then(|xmpp| xmpp.password_file.as_ref())),
+    ];
+    let all = own.into_iter().chain(of_endpoints.map(|(key, file)| (key, file.as_ref())));
+    all.filter_map(|(key, file)| Some((key.to_owned(), file?.clone()))).collect()
 }
 
 #[cfg(test)]
