@@ -18,7 +18,7 @@ pub(crate) struct OnChangeArgs {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     pub(crate) on_change_timeout: Duration,
     /// Most changes that one run of the command is given
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) on_change_batch: u32,
 }
 
