@@ -144,6 +144,7 @@ const LOG_CASES: &[Case] = &[
     ),
     ("idempotency", "INSERT INTO idempotency VALUES (99, 'a', 1, 1)", "store.row"),
     ("idempotency", "UPDATE idempotency SET set_id = 99", "store.row"),
+    ("former_sets", "INSERT INTO former_sets VALUES ('old', 1, 99, NULL)", "store.row"),
     ("schema_version", "UPDATE schema_version SET version = version - 1", "store.damaged"),
     ("schema_version", "DELETE FROM schema_version", "store.damaged"),
 ];

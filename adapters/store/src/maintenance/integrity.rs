@@ -27,6 +27,8 @@ use std::path::Path;
 const TOLD_MAX: u64 = 100;
 /// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
+/// The table of former names, whose rows can belong to a set, and remain without it.
+pub(crate) const FORMER_SETS: &str = "former_sets";
 /// Tables whose rows belong to sets.
 pub(crate) const SET_TABLES: [&str; 8] = [
     "resources",
@@ -282,7 +284,7 @@ pub(crate) fn check_rows(
             let resources = set.live.iter().map(|shard| shard.resources as u64).sum();
             facts.push(SetFacts { slug, position: set.head.0 as u64, resources });
         }
-        for table in SET_TABLES {
+        for table in SET_TABLES.into_iter().chain([FORMER_SETS]) {
             let sql =
                 format!("SELECT count(*) FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)");
             let strangers: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;

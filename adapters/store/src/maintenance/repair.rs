@@ -19,7 +19,9 @@ use crate::log::sqlite::rows::{
     version_columns,
 };
 use crate::maintenance::backup::{copy, restart_set_log, set_ids};
-use crate::maintenance::integrity::{Findings, NAMED, SET_TABLES, check_rows, integrity, schema};
+use crate::maintenance::integrity::{
+    FORMER_SETS, Findings, NAMED, SET_TABLES, check_rows, integrity, schema,
+};
 use crate::maintenance::schema_text::Readable;
 use crate::mirror;
 use abreast_core::{ContentId, ErrorKind, LogError, Resource, ShardRule};
@@ -117,10 +119,12 @@ fn repair_rows(
         set.repair(&findings, now)?;
         repaired.lost |= set.lost;
     }
-    let of_no_set =
-        SET_TABLES.map(|table| (table, "set_id NOT IN (SELECT id FROM sets)".to_owned()));
+    let of_no_set = SET_TABLES
+        .into_iter()
+        .chain([FORMER_SETS])
+        .map(|table| (table, "set_id NOT IN (SELECT id FROM sets)".to_owned()));
     let no_digest = ("contents", format!("length(id) != {}", ContentId::BYTES));
-    for (table, which) in of_no_set.into_iter().chain([no_digest]) {
+    for (table, which) in of_no_set.chain([no_digest]) {
         let sql = format!("SELECT count(*) FROM {table} WHERE {which}");
         let rows: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;
         if rows > 0 {

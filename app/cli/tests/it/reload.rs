@@ -327,7 +327,9 @@ fn sets_that_cannot_be_opened_stop_no_other_set() {
     assert!(log.contains("added: c; failed: a"), "{log}");
     fs::write(world.path("a").join("new"), "1").unwrap();
     eventually("changes are recorded", || world.status("/a/r/new") == 200);
-    assert!(world.text("/a/capabilitylist.xml").contains("resourcedump"));
+    eventually("its dump is published", || {
+        world.text("/a/capabilitylist.xml").contains("resourcedump")
+    });
     // It is tried again.
     fs::remove_file(world.path("data").join("archives")).unwrap();
     let log = world.change(&(set("a", "archives = { every = \"1h\" }") + &b));

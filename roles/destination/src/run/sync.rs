@@ -201,7 +201,7 @@ fn sync_once(
                 *renamed = Some(read::renamed::follow_move((&requests, options), &found, &mirror)?);
                 return Err(error);
             }
-            let error = read::renamed::or_removed((&requests, options), Some(&mirror), error);
+            let error = or_removed((&requests, options), &mirror, error)?;
             if error.exit_code() != ExitCode::Cancelled {
                 run.hand_over(wake.handing)?;
             }
@@ -225,8 +225,10 @@ fn sync_once(
         *renamed = Some(read::renamed::follow_move((&requests, options), &found, &mirror)?);
         return Err(result.err().unwrap_or_else(Error::cancelled));
     }
-    let result = result
-        .map_err(|error| read::renamed::or_removed((&requests, options), Some(&mirror), error));
+    let result = match result {
+        Ok(done) => Ok(done),
+        Err(error) => Err(or_removed((&requests, options), &mirror, error)?),
+    };
     // Discards an unfinished transaction.
     mirror.rollback()?;
     let is_stopped = result.as_ref().is_err_and(|error| error.exit_code() == ExitCode::Cancelled);
@@ -294,6 +296,18 @@ pub fn test_filter(
     result?;
     observer.event(&Event::Summary(&report.summary));
     Ok(report.summary)
+}
+
+/// The error for a set that the Source has removed, if there is a copy of the set.
+fn or_removed(
+    run: (&Requests<'_>, &SyncOptions),
+    mirror: &Mirror,
+    error: Error,
+) -> Result<Error, Error> {
+    match has_begun(mirror)? {
+        true => Ok(read::renamed::or_removed(run, Some(mirror), error)),
+        false => Ok(error),
+    }
 }
 
 /// Whether the copy has resources, or a plan that the next run continues.

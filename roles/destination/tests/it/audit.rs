@@ -231,7 +231,7 @@ fn an_audit_changes_a_state_only_with_the_lock_of_the_copy() {
     assert_eq!(copy.audit(true).exit_code, 0, "while another run works");
     assert_eq!(everything(&copy), before);
     // A database of the previous version.
-    let former = "DROP TABLE left_out; UPDATE schema_version SET version = version - 1";
+    let former = "DROP TABLE waiting_change; UPDATE schema_version SET version = version - 1";
     rusqlite::Connection::open(&database).unwrap().execute_batch(former).unwrap();
     let before = everything(&copy);
     let ran = Ran::audit(&copy.options, true);
