@@ -304,9 +304,10 @@ fn or_removed(
     mirror: &Mirror,
     error: Error,
 ) -> Result<Error, Error> {
-    match has_begun(mirror)? {
-        true => Ok(read::renamed::or_removed(run, Some(mirror), error)),
-        false => Ok(error),
+    if has_begun(mirror)? {
+        Ok(read::renamed::or_removed(run, Some(mirror), error))
+    } else {
+        Ok(error)
     }
 }
 
