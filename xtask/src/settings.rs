@@ -32,8 +32,8 @@ Flags take precedence over environment variables, these over the file, and the f
 all errors of a file, and `abreast config show FILE --origin` prints every value and where it is set. Relative paths are relative to
 the folder in which the command is started.
 
-A *time* is a text with a unit, such as `200ms`, `30s`, `1h` or `7d`. A *size* is a text such as `500MiB` or `10GB`; a number of bytes
-needs no unit. *Boolean* is `true` or `false`. A default in code is the value itself.
+A *time* is a text with a unit, such as `200ms`, `30s`, `1h` or `7d`. A *size* is a number of bytes, or a text
+such as `500MiB`, `10G` or `10GB`: `K`, `M`, `G` and `T` are powers of 1024 as `KiB` is, `kB` to `TB` powers of 1000; case is ignored. *Boolean* is `true` or `false`. A default in code is the value itself.
 
 A running server applies a changed file at a [reload](reloading.md), except for keys and tables with *Restart* behind their meaning.
 
@@ -41,7 +41,7 @@ This file is made from the code by `cargo xtask generate`.
 ";
 
 const MIRROR: &str = "\nA copy that `abreast sync` makes: a [job](filters.md#jobs). It has the first three keys, and the options of `abreast \
-sync` with `_` for `-`. Sizes have the units `K`, `M`, `G` and `T`.\n";
+sync` with `_` for `-`.\n";
 
 /// Keys of a mirror that are not options: their type, default and meaning.
 const PLACES: [[&str; 4]; 3] = [

@@ -30,6 +30,7 @@ pub use http::request::Parts;
 pub use http::{HeaderMap, Method, StatusCode};
 pub use limits::bandwidth::Bandwidth;
 pub use limits::budget::{Budget, Reservation, Room};
+pub use limits::size::parse_size;
 pub use send::sender::{
     Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions,
 };

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::address::error::{Error, ErrorKind};
+use crate::limits::size::parse_size;
 
 /// Minutes of a week.
 const WEEK: u32 = 7 * 24 * 60;
@@ -109,26 +110,14 @@ impl Bandwidth {
     }
 }
 
-/// Bytes per second, `None` for no limit. A rate of 0 is refused, because nothing could be
-/// received.
+/// Bytes per second, `None` for no limit. A rate of 0 is refused, because nothing could be received, and so is a number
+/// alone, because other programs read it as KiB.
 fn parse_rate(text: &str) -> Result<Option<u64>, ()> {
     if text.eq_ignore_ascii_case("off") {
         return Ok(None);
     }
-    parse_bytes(text).map(Some).ok_or(())
-}
-
-fn parse_bytes(text: &str) -> Option<u64> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let factor = match unit.to_ascii_uppercase().as_str() {
-        "B" => 1.0,
-        "K" => 1_024.0,
-        "M" => 1_048_576.0,
-        "G" => 1_073_741_824.0,
-        _ => return None,
-    };
-    let rate = number.parse::<f64>().ok()? * factor;
-    (rate.is_finite() && (1.0..1e15).contains(&rate)).then_some(rate as u64)
+    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+    parse_size(text).filter(|rate| has_unit && *rate > 0).map(Some).ok_or(())
 }
 
 fn minute_of_day(text: &str) -> Option<u32> {
@@ -241,7 +230,7 @@ mod tests {
             "10",
             "0K",
             "-1K",
-            "1T",
+            "1X",
             "fast",
             "infM",
             "8:00,1M",

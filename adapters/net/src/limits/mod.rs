@@ -3,3 +3,4 @@
 pub(crate) mod bandwidth;
 pub(crate) mod budget;
 pub(crate) mod pause;
+pub(crate) mod size;

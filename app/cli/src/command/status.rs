@@ -18,7 +18,7 @@ Examples:
   abreast status
   abreast status /var/lib/abreast ./papers --json
   abreast status --config /etc/abreast.toml papers
-  abreast status http://127.0.0.1:8080/ --watch=2
+  abreast status http://127.0.0.1:8080/ --watch=2s
 
 DIR is the folder of a store, of a copy, or of the copies of all sets. A running program is asked on its socket in that folder; the
 state of a stopped one is read from its databases, which are not changed. By a URL, a server is asked on `/status` of its address for
@@ -43,16 +43,16 @@ pub(crate) struct StatusArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Report again every 5 seconds, or so many
+    /// Report again every 5 s, or at this interval of at least 1s
     #[arg(
         long,
-        value_name = "SECONDS",
+        value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "5",
-        value_parser = clap::value_parser!(u64).range(1..=86_400)
+        default_missing_value = "5s",
+        value_parser = interval
     )]
-    watch: Option<u64>,
+    watch: Option<Duration>,
     /// Limit of the time for each program that is asked
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -64,6 +64,14 @@ pub(crate) struct StatusArgs {
     ca_file: Option<PathBuf>,
 }
 
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if time < Duration::from_secs(1) {
+        return Err("shorter than 1s".to_owned());
+    }
+    Ok(time)
+}
+
 /// Runs `status`.
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     let token = args.token_file.as_deref().map(crate::config::admin::token).transpose()?;
@@ -71,7 +79,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     loop {
         let report = places::of(&args.places, args.config.as_deref(), false)
             .and_then(|places| collect::report(&places, access, args.timeout));
-        let Some(seconds) = args.watch else {
+        let Some(interval) = args.watch else {
             let report = report?;
             show(args, &report);
             return Ok(ExitCode::from(if report.healthy { 0 } else { ATTENTION }));
@@ -83,7 +91,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
                 crate::program::logging::print_error(&error);
             }
         }
-        std::thread::sleep(Duration::from_secs(seconds));
+        std::thread::sleep(interval);
     }
 }
 

@@ -1,8 +1,10 @@
 //! `abreast validate`: flags into options, findings into an exit code.
 
 use crate::config::access::AccessArgs;
+use crate::config::sync_args::parse_rate;
 use crate::program::errors::UsageError;
 use crate::values::address::is_url;
+use crate::values::sizes::parse_size;
 use abreast_validator::{
     Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate,
 };
@@ -80,18 +82,18 @@ pub(crate) struct WalkArgs {
     /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) retries: u32,
-    /// Least time between two requests to one host
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
-    pub(crate) request_interval: Duration,
+    /// Limit requests to one host: 5/s, 30/m, 1000/h; a number alone is per second
+    #[arg(long, value_name = "N/UNIT", value_parser = parse_rate)]
+    pub(crate) rate: Option<Duration>,
     /// Read at most this many documents and packages
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) max_documents: usize,
-    /// Read at most this many MiB, unpacked
-    #[arg(long, value_name = "MIB", default_value_t = 16 << 10)]
+    /// Read at most this much, unpacked
+    #[arg(long, value_name = "SIZE", default_value = "16G", value_parser = parse_size)]
     pub(crate) max_bytes: u64,
-    /// Largest package or resource to fetch, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    pub(crate) max_file_bytes: u64,
+    /// Largest package or resource to fetch
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    pub(crate) max_size: u64,
     /// Time limit
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     pub(crate) max_time: Duration,
@@ -119,10 +121,10 @@ impl WalkArgs {
         options.connections = usize::from(self.connections);
         options.allow_hosts.clone_from(&self.allow_host);
         options.net.retries = self.retries;
-        options.net.request_interval = self.request_interval;
+        options.net.request_interval = self.rate.unwrap_or_default();
         options.max_documents = self.max_documents;
-        options.max_bytes = self.max_bytes.saturating_mul(1 << 20);
-        options.max_file_bytes = self.max_file_bytes.saturating_mul(1 << 20);
+        options.max_bytes = self.max_bytes;
+        options.max_file_bytes = self.max_size;
         options.max_time = self.max_time;
         Ok(options)
     }

@@ -122,7 +122,12 @@ pub(crate) fn check(
                 .push(format!("`api`: cannot read the tokens `{path}`: {error} (help: {help})"));
         }
     }
-    ApiConfig { write, readers, max_content: file.max_content.unwrap_or(MAX_CONTENT), local }
+    ApiConfig {
+        write,
+        readers,
+        max_content: file.max_content.map_or(MAX_CONTENT, |size| size.0),
+        local,
+    }
 }
 
 /// Checks the links of a set; every problem is added to the others.

@@ -1,7 +1,7 @@
 //! Configuration of dumps: `dumps` of a `[[set]]`, and the corresponding flags of `serve`.
 
 use crate::config::settings::DumpsFile;
-use crate::values::sizes::bytes;
+use crate::values::sizes::{Size, parse_size};
 use abreast_source::dump::{Compression, DumpOptions};
 use clap::Args;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) struct DumpArgs {
     #[arg(long, requires = "dumps")]
     pub(crate) change_dumps: bool,
     /// Bytes of resources in one package [default: 1GiB]
-    #[arg(long, value_name = "SIZE", requires = "dumps")]
-    pub(crate) dump_part_size: Option<String>,
+    #[arg(long, value_name = "SIZE", requires = "dumps", value_parser = parse_size)]
+    pub(crate) dump_part_size: Option<u64>,
 }
 
 impl DumpArgs {
@@ -30,12 +30,15 @@ impl DumpArgs {
         Some(DumpsFile {
             every: (!on_demand).then(|| when.to_owned()),
             on_demand: Some(on_demand),
-            part_size: self.dump_part_size.clone(),
+            part_size: self.dump_part_size.map(Size),
             changes: Some(self.change_dumps),
             ..DumpsFile::default()
         })
     }
 }
+
+/// Smallest package, and smallest limit of packages of changes.
+const DUMP_SIZE_LEAST: u64 = 1 << 20;
 
 /// The options, checked; every problem is added to the others.
 pub(crate) fn check(
@@ -55,16 +58,16 @@ pub(crate) fn check(
             file.every.as_deref().unwrap_or_default()
         )),
     }
-    for (key, text, least, value) in [
-        ("part_size", &file.part_size, 1 << 20, &mut options.part_size),
-        ("changes_size", &file.changes_size, 1 << 20, &mut options.changes_size),
+    for (key, size, value) in [
+        ("part_size", file.part_size, &mut options.part_size),
+        ("changes_size", file.changes_size, &mut options.changes_size),
     ] {
-        match text.as_deref().map(bytes) {
+        match size {
             None => {}
-            Some(Some(bytes)) if bytes >= least => *value = bytes,
-            Some(_) => problems.push(format!(
-                "`dumps.{key}`: `{}` is not a size of 1MiB or more (help: write it as `500MiB` or `1GiB`)",
-                text.as_deref().unwrap_or_default()
+            Some(size) if size.0 >= DUMP_SIZE_LEAST => *value = size.0,
+            Some(size) => problems.push(format!(
+                "`dumps.{key}`: {} bytes are less than 1MiB (help: write it as `500MiB` or `1GiB`)",
+                size.0
             )),
         }
     }
@@ -107,7 +110,7 @@ mod tests {
         let flags = |dumps: &str| DumpArgs {
             dumps: Some(dumps.to_owned()),
             change_dumps: true,
-            dump_part_size: Some("2MiB".to_owned()),
+            dump_part_size: Some(2 << 20),
         };
         let (options, problems) = checked(&flags("6h").to_file().unwrap());
         assert!(problems.is_empty());
@@ -127,8 +130,8 @@ mod tests {
     fn every_problem_is_reported() {
         let file = DumpsFile {
             every: Some("often".into()),
-            part_size: Some("1KiB".into()),
-            changes_size: Some("much".into()),
+            part_size: Some(Size(1 << 10)),
+            changes_size: Some(Size(0)),
             keep: Some(0),
             compression: Some("rar".into()),
             ..DumpsFile::default()

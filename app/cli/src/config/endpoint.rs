@@ -51,14 +51,7 @@ pub(super) fn check(
             problems.push(format!("`endpoint.batch`: {batch} is out of range (help: 1 to 10000)"));
         }
     }
-    match file.max_size.as_deref().map(crate::values::sizes::bytes) {
-        None => {}
-        Some(Some(bytes)) => options.max_bytes = bytes,
-        Some(None) => problems.push(format!(
-            "`endpoint.max_size`: `{}` is not a size (help: write it as `500MiB` or `16GiB`)",
-            file.max_size.as_deref().unwrap_or_default()
-        )),
-    }
+    options.max_bytes = file.max_size.map_or(options.max_bytes, |size| size.0);
     if file.user.is_some() != file.password_file.is_some() {
         problems.push(
             "`endpoint.user`: a user and the file with the password belong together (help: give `user` and \

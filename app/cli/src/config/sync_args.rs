@@ -344,7 +344,7 @@ fn local_minute() -> u32 {
 }
 
 /// The time between two requests.
-fn parse_rate(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = match unit.trim() {
         "s" => 1.0,

@@ -62,7 +62,7 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
             Password::Command(String::new())
         }
     };
-    let max_stanza = file.max_stanza.unwrap_or(MAX_STANZA);
+    let max_stanza = file.max_stanza.map_or(MAX_STANZA, |size| size.0);
     if !(10_000..=MAX_STANZA_MOST).contains(&max_stanza) {
         problems.push(format!(
             "`xmpp.max_stanza`: {max_stanza} is out of range (help: 10000 to {MAX_STANZA_MOST}, below the limit of the XMPP server)"

@@ -17,7 +17,7 @@ pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 pub(crate) const CHUNK: usize = 64 << 10;
 
 /// Problem of a package or resource that was not checked because of its size.
-pub(crate) const TOO_LARGE: &str = "larger than --max-file-bytes";
+pub(crate) const TOO_LARGE: &str = "larger than --max-size";
 
 /// Whether the answer may be a ZIP file, by its media type or the name in its URL.
 pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {

@@ -103,18 +103,18 @@ const MUTANTS: &[Mutant] = &[
         &[Replace("/rl1.xml", "\n", " "), Replace("/rl1.xml", "{B}/r/b.txt", "{B}/r/a.txt")],
     ),
     (
-        "a wrong length of a resource above --max-file-bytes",
+        "a wrong length of a resource above --max-size",
         "RS-7-length-true",
         &[SmallFiles, Replace("/rl1.xml", "length=\"14\"", "length=\"15\"")],
     ),
     (
-        "a length below --max-file-bytes of a resource above it",
+        "a length below --max-size of a resource above it",
         "RS-7-length-true",
         &[SmallFiles, Replace("/rl1.xml", "length=\"14\"", "length=\"9\"")],
     ),
-    ("a resource above --max-file-bytes that is not read", "WALK-limit", &[SmallFiles]),
+    ("a resource above --max-size that is not read", "WALK-limit", &[SmallFiles]),
     (
-        "a wrong length of a package above --max-file-bytes",
+        "a wrong length of a package above --max-size",
         "RS-7-length-true",
         &[SmallFiles, Replace("/cd.xml", "length=\"", "length=\"9")],
     ),

@@ -2,10 +2,10 @@
 
 use toml::Value;
 
+pub(super) use crate::values::sizes::Size;
+
 /// A time with its unit, such as `30s`.
 pub(super) type Time = String;
-/// Bytes with or without a unit, such as `1GiB`.
-pub(super) type Size = String;
 /// A value that must be there.
 pub(super) type Needed<T> = T;
 
@@ -104,7 +104,8 @@ impl Key {
             let time = humantime::parse_duration(text).ok();
             time.map(|time| humantime::format_duration(time).to_string())
         } else if self.kind.contains("Size") {
-            crate::values::sizes::bytes(text).map(|bytes| bytes.to_string())
+            let bytes = value.as_integer().map(|bytes| bytes.to_string());
+            bytes.or_else(|| Some(abreast_net::parse_size(text)?.to_string()))
         } else {
             None
         };

@@ -1,6 +1,6 @@
 //! Settings of the server, its API and its notifications.
 
-use super::declare::{Time, settings};
+use super::declare::{Size, Time, settings};
 use super::set::{SET, SetFile};
 use crate::config::faults::Origins;
 use std::path::PathBuf;
@@ -70,8 +70,8 @@ settings! {
         write: Option<bool> = false, flag "--api-write", env "ABREAST_API_WRITE";
         /// Who may read: `anyone`, or only clients with a `token`.
         read: Option<String> = "anyone";
-        /// Largest uploaded content, in bytes.
-        max_content: Option<u64> = 1073741824;
+        /// Largest uploaded content.
+        max_content: Option<Size> = "1GiB";
     }
 }
 
@@ -143,7 +143,7 @@ settings! {
         /// A PEM file with additional trusted certificates.
         ca_file: Option<PathBuf>;
         /// Most bytes of a stanza, 10000 to 2000000: less than the XMPP server accepts, often 262144.
-        max_stanza: Option<u64> = 200000;
+        max_stanza: Option<Size> = 200000;
         /// Items that a new node retains, 1 to 1000. Each costs time for every change: Prosody reads and writes all items
         /// by default.
         kept_items: Option<u64> = 1;
