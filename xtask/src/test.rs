@@ -19,7 +19,7 @@ use crate::tree;
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
 /// The default features of the program are those of all tests, so that one build serves both.
-const ALL: [&str; 1] = ["--workspace"];
+const ALL: [&str; 3] = ["--workspace", "--features", "abreast/otlp"];
 
 /// Tests that run at the same time; a variable of Rust's test harness.
 const THREADS: &str = "RUST_TEST_THREADS";

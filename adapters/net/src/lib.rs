@@ -47,4 +47,5 @@ pub use settings::proxy::Proxies;
 pub use settings::retry_listener::{RepeatedRequest, RetryListener};
 pub use transport::shared::{Counters, Shared};
 pub use transport::tls::{check_certificates, check_client_certificate};
+pub use transport::trace::{Propagation, TRACE, continue_trace};
 pub use unpack::unpacker::{UnpackError, Unpacker};

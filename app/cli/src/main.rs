@@ -72,11 +72,14 @@ fn main() -> ExitCode {
         Command::Health(args) => Ok(health::run(args)),
         Command::Demo(args) => demo::run(args),
     };
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         let code = exit::code(&error);
         logging::failure(&error, code);
         ExitCode::from(code)
-    })
+    });
+    #[cfg(feature = "otlp")]
+    program::traces::end();
+    code
 }
 
 /// Was `--json` given to the command, or to the one inside it?

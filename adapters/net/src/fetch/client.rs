@@ -10,6 +10,7 @@ use http::header::{self, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri};
 use http_body_util::Full;
+use tracing::Instrument as _;
 
 use crate::address::error::{Error, ErrorKind};
 use crate::address::origin::{Origin, Target};
@@ -22,6 +23,7 @@ use crate::transport::connect::{connect, speaks_tls};
 use crate::transport::failure::failed;
 use crate::transport::host::{Forwards, Host};
 use crate::transport::shared::Shared;
+use crate::transport::trace::{carry, client_span};
 
 /// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
@@ -215,11 +217,14 @@ impl Client {
                 self.close_expired();
                 Box::new(connect(shared, &host.origin, url, public_only).await?)
             };
-            let message = self.message(host, path.clone(), request, credentials, url)?;
+            let mut message = self.message(host, path.clone(), request, credentials, url)?;
             let method = message.method().clone();
+            let span = client_span(&method, url);
+            carry(&span, message.headers_mut());
             shared.count_request();
-            match connection.send(message, &shared.options).await {
+            match connection.send(message, &shared.options).instrument(span.clone()).await {
                 Ok(answer) => {
+                    span.record("http.response.status_code", answer.status().as_u16());
                     // Servers with TLS answer a request without TLS with this status.
                     let may_need_tls = answer.status() == StatusCode::BAD_REQUEST;
                     if !host.tls_is_known.swap(true, Relaxed)
@@ -237,6 +242,7 @@ impl Client {
                     return Ok(response);
                 }
                 Err(failure) => {
+                    span.record("otel.status_code", "ERROR");
                     if reused && repeatable && failure.was_before_any_answer(connection.received())
                     {
                         shared.count_retry();

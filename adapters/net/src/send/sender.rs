@@ -22,6 +22,7 @@ use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use tracing::{Instrument as _, Span};
 
 use crate::address::error::{Error, ErrorKind};
 use crate::address::global::is_global;
@@ -30,6 +31,7 @@ use crate::settings::options::Options;
 use crate::transport::connect::connect_any;
 use crate::transport::connection::Stream;
 use crate::transport::tls;
+use crate::transport::trace::{carry, client_span};
 
 mod answer;
 mod line;
@@ -286,6 +288,25 @@ impl Sender {
         message: Message<'_>,
         want: BodyWanted,
     ) -> Result<Answer, Error> {
+        let span = client_span(method, to.origin());
+        let sent = self.exchange_in(&span, to, method, message, want);
+        let result = sent.instrument(span.clone()).await;
+        match &result {
+            Ok(answer) => span.record("http.response.status_code", answer.status.as_u16()),
+            Err(_) => span.record("otel.status_code", "ERROR"),
+        };
+        result
+    }
+
+    async fn exchange_in(
+        &self,
+        span: &Span,
+        to: &Recipient,
+        method: &Method,
+        mut message: Message<'_>,
+        want: BodyWanted,
+    ) -> Result<Answer, Error> {
+        carry(span, &mut message.headers);
         let options = &self.0.options;
         let now = Instant::now();
         let deadline = now + options.timeout;

@@ -6,6 +6,7 @@ pub(crate) mod failure;
 pub(crate) mod host;
 pub(crate) mod shared;
 pub(crate) mod tls;
+pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod tunnel;
 pub(crate) mod watchdog;

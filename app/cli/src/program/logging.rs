@@ -2,14 +2,17 @@
 
 use crate::program::exit;
 use crate::program::terminal::{self, LogEntry};
+use abreast_net::TRACE;
 use clap::ValueEnum as _;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::ffi::OsStr;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// Environment variable with the format of the log: `text` or `json`.
 const FORMAT: &str = "ABREAST_LOG_FORMAT";
@@ -50,12 +53,21 @@ pub(crate) fn start(verbose: u8, server: bool) {
     };
     let _ = CHOSEN.set(format);
     let (filter, wrong) = filter(std::env::var_os("ABREAST_LOG").as_deref(), level);
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogEntry).with_ansi(false);
-    match format {
-        Format::Json => builder.json().init(),
-        Format::Text if server || on_terminal => builder.with_target(false).init(),
-        Format::Text => builder.with_target(false).without_time().init(),
+    let log = tracing_subscriber::fmt::layer().with_writer(|| LogEntry).with_ansi(false);
+    let log = match format {
+        Format::Json => log.json().boxed(),
+        Format::Text if server || on_terminal => log.with_target(false).boxed(),
+        Format::Text => log.with_target(false).without_time().boxed(),
+    };
+    let no_spans = filter_fn(|metadata| metadata.target() != TRACE);
+    #[cfg(feature = "otlp")]
+    let (traces, problem) = crate::program::traces::layer();
+    #[cfg(not(feature = "otlp"))]
+    let (traces, problem) = (None::<tracing_subscriber::layer::Identity>, None::<String>);
+    let log = log.with_filter(no_spans).with_filter(filter);
+    tracing_subscriber::registry().with(traces).with(log).init();
+    if let Some(error) = problem {
+        tracing::warn!(%error, "no traces are sent (help: check the OTEL_EXPORTER_OTLP_* environment variables)");
     }
     std::panic::set_hook(Box::new(panicked));
     if let Some((Err(_), name)) = wanted {

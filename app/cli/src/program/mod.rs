@@ -14,3 +14,5 @@ pub(crate) mod signals;
 pub(crate) mod small_file;
 pub(crate) mod terminal;
 pub(crate) mod there;
+#[cfg(feature = "otlp")]
+pub(crate) mod traces;

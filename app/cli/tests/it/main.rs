@@ -43,6 +43,8 @@ mod many;
 mod memory;
 mod old_backups;
 mod on_change;
+#[cfg(feature = "otlp")]
+mod otlp;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod package;

@@ -21,8 +21,8 @@ use crate::site::resource;
 use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
 use abreast_net::{
-    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, accept_until,
-    serve_until,
+    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, TRACE,
+    accept_until, continue_trace, serve_until,
 };
 use abreast_source::projection::Topic;
 use http::header::{
@@ -45,6 +45,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tracing::Instrument as _;
+use tracing::field::{Empty, debug};
 
 /// Most bytes of a request's line and headers together, and of an answer in memory; a request has
 /// at most 100 headers.
@@ -320,13 +322,31 @@ async fn handle(
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let (part, answer) = answer(shared, site, request, client).await?;
-    let mut answer = present(answer, &accepted, base, is_probe).await;
+    let span = tracing::debug_span!(
+        target: TRACE,
+        "answer",
+        otel.kind = "server",
+        otel.name = %method,
+        otel.status_code = Empty,
+        http.request.method = %method,
+        url.path = uri.path(),
+        http.route = Empty,
+        http.response.status_code = Empty,
+    );
+    if proxies.trusts_peer(peer) {
+        continue_trace(&span, request.headers());
+    }
+    let (part, answer) = answer(shared, site, request, client).instrument(span.clone()).await?;
+    let mut answer = present(answer, &accepted, base, is_probe).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let status = answer.status();
     shared.counters.count(status, part, begun.elapsed());
+    span.record("http.route", debug(part)).record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
     if let Some(entry) = &mut entry {
         entry.answered(status);
         if let Some(id) = entry.id() {

@@ -39,9 +39,9 @@ use crate::transfer::recover::recover;
 use crate::transfer::rules::{PatchCounts, Rules};
 use crate::transfer::{Transfer, created, sweep_partials};
 use abreast_folder::{Folder, Locked};
-use abreast_net::Shared;
+use abreast_net::{Shared, TRACE};
 use abreast_store::mirror::{Mirror, Pending, PendingCounts, Task};
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, without_login};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -119,6 +119,8 @@ pub(crate) fn sync_with(
     wake: Wake,
     choice: &mut Choice,
 ) -> Result<Ran, Error> {
+    let span = tracing::debug_span!(target: TRACE, "sync", url = %without_login(&options.url));
+    let _entered = span.enter();
     let again = Wake { looks_again: wake.looks_again, is_held: wake.is_held, ..Wake::default() };
     let mut renamed = None;
     let ran =

@@ -91,15 +91,18 @@ impl Transfer<'_> {
             meter: report.meter.clone(),
             lost: Arc::clone(&lost),
         };
+        let span = tracing::Span::current();
         let result = std::thread::scope(|scope| {
             for number in 0..threads {
+                let span = span.clone();
                 let (worker, done) = (worker.clone(), send_done.clone());
                 let connections =
                     connections / threads + usize::from(number < connections % threads);
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
-                        if let Err(error) = worker.run(number, connections, &done) {
+                        let run = || worker.run(number, connections, &done);
+                        if let Err(error) = span.in_scope(run) {
                             tracing::error!(%error, "cannot start a thread's runtime");
                         }
                     })

@@ -9,7 +9,7 @@ use super::worker::Worker;
 use super::{Engine, State};
 use crate::deliver::failing;
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
-use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient};
+use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient, TRACE};
 use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
 use abreast_webtypes::Timestamp;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tracing::Instrument as _;
 
 /// Most bytes of a response that are read; its content is ignored [websub §7].
 const ANSWER_BYTES: usize = 4 << 10;
@@ -92,7 +93,15 @@ impl Worker for Engine {
     }
 
     async fn work(&self, job: Job, cut: &Arc<CancelSignal>) -> Option<Job> {
-        let ended = match cut.unless(&job.exchange, self.attempt(&job)).await {
+        let span = tracing::debug_span!(
+            target: TRACE,
+            "delivery",
+            topic = %job.topic_url,
+            position = job.offset.0,
+            kind = ?job.kind,
+        );
+        let attempt = self.attempt(&job).instrument(span);
+        let ended = match cut.unless(&job.exchange, attempt).await {
             Some(ended) => ended,
             None => self.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
         };

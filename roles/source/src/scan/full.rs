@@ -19,6 +19,7 @@ use crate::scan::ingest::{Closed, IngestReport, Sink, Work, ingest, ingest_now};
 use crate::scan::options::IngestOptions;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
+use abreast_net::TRACE;
 use abreast_webtypes::Link;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
@@ -116,6 +117,8 @@ pub(crate) fn scan_reading(
     options: &ScanOptions,
     reading: Reading<'_>,
 ) -> Result<ScanReport, ScanError> {
+    let span = tracing::debug_span!(target: TRACE, "scan", set = set.0);
+    let _entered = span.enter();
     if !subtree.is_empty() {
         return scan_counted(folder, subtree, log, set, options, reading);
     }
