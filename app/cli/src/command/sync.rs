@@ -179,6 +179,8 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
             Ok(job) => job,
             Err(code) => return *code,
         };
+        let work = name.as_ref().map(|name| tracing::error_span!("work", job = name));
+        let _entered = work.as_ref().map(tracing::Span::enter);
         let mut options = limits.begin(options);
         if args.follow && !args.mirror.all_sets {
             match connections_of_copies(1, parts, options.connections) {

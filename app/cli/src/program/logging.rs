@@ -1,6 +1,7 @@
 //! Logs and errors on standard error: text for people, one JSON object a line for programs.
 
 use crate::program::exit;
+use crate::program::log_lines::{JsonLines, TextLines};
 use crate::program::terminal::{self, LogEntry};
 use abreast_net::TRACE;
 use clap::ValueEnum as _;
@@ -9,10 +10,11 @@ use std::ffi::OsStr;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _};
+use tracing_subscriber::{EnvFilter, Layer};
 
 /// Environment variable with the format of the log: `text` or `json`.
 const FORMAT: &str = "ABREAST_LOG_FORMAT";
@@ -55,17 +57,25 @@ pub(crate) fn start(verbose: u8, server: bool) {
     let (filter, wrong) = filter(std::env::var_os("ABREAST_LOG").as_deref(), level);
     let log = tracing_subscriber::fmt::layer().with_writer(|| LogEntry).with_ansi(false);
     let log = match format {
-        Format::Json => log.json().boxed(),
-        Format::Text if server || on_terminal => log.with_target(false).boxed(),
-        Format::Text => log.with_target(false).without_time().boxed(),
+        Format::Json => log.fmt_fields(JsonFields::new()).event_format(JsonLines).boxed(),
+        Format::Text => {
+            let has_time = server || on_terminal;
+            let is_joined = server && !on_terminal;
+            log.event_format(TextLines { has_time, is_joined }).boxed()
+        }
     };
-    let no_spans = filter_fn(|metadata| metadata.target() != TRACE);
     #[cfg(feature = "otlp")]
     let (traces, problem) = crate::program::traces::layer();
     #[cfg(not(feature = "otlp"))]
-    let (traces, problem) = (None::<tracing_subscriber::layer::Identity>, None::<String>);
-    let log = log.with_filter(no_spans).with_filter(filter);
-    tracing_subscriber::registry().with(traces).with(log).init();
+    let (traces, problem) =
+        (None::<Box<dyn Layer<tracing_subscriber::Registry> + Send + Sync>>, None::<String>);
+    // A trace is between the events and the span of their set or job.
+    let has_traces = traces.is_some();
+    let spans =
+        filter_fn(move |metadata| metadata.is_span() && (has_traces || metadata.target() != TRACE));
+    let mut layers = vec![log.with_filter(filter.or(spans)).boxed()];
+    layers.extend(traces);
+    tracing_subscriber::registry().with(layers).init();
     if let Some(error) = problem {
         tracing::warn!(%error, "no traces are sent (help: check the OTEL_EXPORTER_OTLP_* environment variables)");
     }

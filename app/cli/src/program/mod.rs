@@ -2,6 +2,7 @@
 
 pub(crate) mod errors;
 pub(crate) mod exit;
+mod log_lines;
 pub(crate) mod logging;
 pub(crate) mod memory;
 pub(crate) mod open_files;

@@ -37,6 +37,7 @@ mod init;
 mod interop;
 mod jobs;
 mod json_lines;
+mod log_lines;
 mod logins;
 mod maintenance;
 mod many;

@@ -41,7 +41,8 @@ impl Aside {
             let (files, folder, options) =
                 (Arc::clone(&self.files), folder.clone(), options.clone());
             let thread = thread::Builder::new().name("large files".into());
-            match thread.spawn(move || run(&files, &folder, &options)) {
+            let work = tracing::Span::current();
+            match thread.spawn(move || work.in_scope(|| run(&files, &folder, &options))) {
                 Ok(thread) => self.threads.push(thread),
                 Err(error) => {
                     tracing::error!("cannot start a thread that reads large files: {error}");

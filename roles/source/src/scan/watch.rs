@@ -25,7 +25,10 @@ impl Watch {
             status.confirm_deletions();
         }
         let watching = Watching::new(options, log, set, Arc::clone(&stop), Arc::clone(&status));
-        let thread = thread::Builder::new().name("watch".into()).spawn(move || watching.run());
+        let work = tracing::Span::current();
+        let thread = thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || work.in_scope(|| watching.run()));
         if let Err(error) = &thread {
             status.set(WatchState::Vanished(format!("cannot start the watching thread: {error}")));
         }

@@ -38,6 +38,8 @@ impl RunningSet {
         config: SetConfig,
         former: Option<&Self>,
     ) -> Result<Self> {
+        let work = tracing::error_span!("work", set = config.slug);
+        let _entered = work.enter();
         let opened = opener.open(config.clone(), former.map(|set| &*set.served))?;
         Ok(Self {
             config,

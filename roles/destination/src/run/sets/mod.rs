@@ -160,7 +160,8 @@ pub fn follow_sets(
                     continue;
                 }
                 let folder = place.folder.clone();
-                let thread = scope.spawn(move || followed(&folder, &options));
+                let work = tracing::error_span!("work", set = folder);
+                let thread = scope.spawn(move || work.in_scope(|| followed(&folder, &options)));
                 if let Some(before) = running.insert(place.folder.clone(), thread) {
                     ended.insert(place.folder, result(before));
                 }

@@ -181,7 +181,10 @@ impl RdfWatch {
     fn spawn(run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let state = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("rdf".into()).spawn(move || run(&state))?;
+        let work = tracing::Span::current();
+        let thread = std::thread::Builder::new()
+            .name("rdf".into())
+            .spawn(move || work.in_scope(|| run(&state)))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

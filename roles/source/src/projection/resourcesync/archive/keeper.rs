@@ -50,6 +50,7 @@ impl Archive {
         if self.attempts.rests() || signal.is_stopped() {
             return;
         }
+        let _work = tracing::error_span!("work", set = set.slug).entered();
         // A failure is logged, and a pause follows.
         let take = || Ok(take(log, set, signal.flag())?.then_some(()));
         let _: Result<_, ArchiveError> = self.attempts.attempt(take);

@@ -299,6 +299,7 @@ impl SetDumps {
 
     /// Makes due dumps, and removes dumps that are too old.
     pub(in crate::projection) fn tend(&self) {
+        let _work = tracing::error_span!("work", set = self.set.slug).entered();
         let _making = self.making.read().unwrap_or_else(PoisonError::into_inner);
         if self.stopped.load(Ordering::SeqCst) {
             return;
@@ -315,7 +316,7 @@ impl SetDumps {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
             let made = self.attempt(DumpKind::Resources, || {
-                made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name))
+                made(&self.resources, &name, |folder| resources::make(&job, folder, &name))
                     .map(Some)
             });
             job.meter.end();
@@ -352,7 +353,7 @@ impl SetDumps {
             let Some(range) = self.next_changes()? else { return Ok(None) };
             let job = self.job(&self.set.options);
             let name = lock(&self.changes).name(range.until);
-            let dump = made(&job, &self.changes, &name, |folder| {
+            let dump = made(&self.changes, &name, |folder| {
                 changes::make_patiently(&job, &range, folder, &name)
             });
             job.meter.end();
@@ -402,10 +403,9 @@ impl SetDumps {
             let job = self.job(&self.set.options);
             if let Some((position, key)) = changes::last_missing(&job, &range)? {
                 tracing::warn!(
-                    "set `{}`: the Change Dump restarts after position {position}: the bytes of a change to `{key}` \
+                    "the Change Dump restarts after position {position}: the bytes of a change to `{key}` \
                  are not kept, or are on another server (help: let the set keep versions, and put records of resources elsewhere \
-                 in a set of their own)",
-                    self.set.slug
+                 in a set of their own)"
                 );
                 lock(&self.changes).remove_all();
                 (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
@@ -429,9 +429,8 @@ impl SetDumps {
             }
             Some(_) => {
                 tracing::warn!(
-                    "set `{}`: the Change Dump begins again: its log was begun again after the last package, and changes between \
-                     them are not known",
-                    self.set.slug
+                    "the Change Dump begins again: its log was begun again after the last package, and changes between \
+                     them are not known"
                 );
                 lock(&self.changes).remove_all();
             }
@@ -464,7 +463,7 @@ impl SetDumps {
                     .set(dump.end.as_micros() as f64 / 1e6);
                 let (packages, bytes) = (dump.packages.len(), dump.bytes());
                 tracing::info!(
-                    "set `{slug}`: the dump `{}` is complete: {}, {bytes} bytes",
+                    "the dump `{}` is complete: {}, {bytes} bytes",
                     dump.name,
                     count_of(packages, "package")
                 );
@@ -517,7 +516,6 @@ impl SetDumps {
 
 /// Makes a dump in a temporary folder, and publishes the complete dump.
 fn made(
-    job: &Job<'_>,
     dump_folder: &Mutex<DumpFolder>,
     name: &str,
     make: impl FnOnce(&Path) -> Result<Dump, DumpError>,
@@ -525,7 +523,7 @@ fn made(
     let root = lock(dump_folder).root().to_owned();
     let mut making = Making::begin(&root);
     let folder = making.folder(name).map_err(DumpError::Write)?;
-    tracing::info!("set `{}`: making the dump `{name}`", job.set.slug);
+    tracing::info!("making the dump `{name}`");
     let dump = make(&folder)?;
     lock(dump_folder).announce(making, dump).map_err(DumpError::Write)
 }
