@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-/// The spans of the current event, without those of traces.
+/// The spans of the current event, except spans of traces.
 fn spans<'a, S, N>(context: &'a FmtContext<'_, S, N>) -> impl Iterator<Item = SpanRef<'a, S>>
 where
     S: Subscriber + for<'b> LookupSpan<'b>,

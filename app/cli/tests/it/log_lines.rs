@@ -16,14 +16,14 @@ fn config(place: &Path) -> String {
     fs::write(place.join("c/ok.nt"), "<http://h/a> <http://h/p> \"x\" .\n").unwrap();
     fs::write(place.join("c/bad.nt"), "no statement\n").unwrap();
     let text = format!(
-        "data = {:?}\n\
-         [[set]]\nname = \"first\"\nfolder = {:?}\ndumps = {{ every = \"1d\" }}\n\
-         [[set]]\nname = \"second\"\nfolder = {:?}\n\
-         [[set]]\nname = \"third\"\norigin = \"rdf\"\nfolder = {:?}\n",
-        place.join("data"),
-        place.join("a"),
-        place.join("b"),
-        place.join("c"),
+        "data = \"{}\"\n\
+         [[set]]\nname = \"first\"\nfolder = \"{}\"\ndumps = {{ every = \"1d\" }}\n\
+         [[set]]\nname = \"second\"\nfolder = \"{}\"\n\
+         [[set]]\nname = \"third\"\norigin = \"rdf\"\nfolder = \"{}\"\n",
+        place.join("data").display(),
+        place.join("a").display(),
+        place.join("b").display(),
+        place.join("c").display(),
     );
     let file = place.join("abreast.toml");
     fs::write(&file, text).unwrap();
