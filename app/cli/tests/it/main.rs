@@ -65,6 +65,7 @@ mod selection;
 mod service;
 mod session;
 mod sets;
+mod signed;
 mod static_feeds;
 mod status;
 mod stores;

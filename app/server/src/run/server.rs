@@ -21,14 +21,14 @@ use crate::site::resource;
 use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
 use abreast_net::{
-    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, accept_until,
+    ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream, accept_until,
     serve_until,
 };
 use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, LOCATION, ORIGIN,
     TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -41,7 +41,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -51,6 +51,9 @@ use tokio::sync::watch;
 const MAX_HEAD: usize = 64 * 1024;
 /// Most bytes of a request target: twice the longest published URI.
 const MAX_TARGET: usize = 16 * 1024;
+
+/// How long verifiers may keep the keys that sign requests: so long a removed key remains valid.
+const KEYS_MAY_BE_CACHED: &str = "max-age=3600";
 
 /// How often the files of the certificate are checked.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -75,6 +78,8 @@ pub struct ServerOptions {
     /// Whether the paths of requests include the path of the public URL, which the server then
     /// removes. Default: no, because proxies usually remove it.
     pub strip_prefix: bool,
+    /// Public keys that sign requests of copies, served at [`KeyDirectory::PATH`]. Default: none.
+    pub keys: Option<KeyDirectory>,
 }
 
 impl Default for ServerOptions {
@@ -87,6 +92,7 @@ impl Default for ServerOptions {
             trusted_proxies: TrustedProxies::default(),
             certificate: None,
             strip_prefix: false,
+            keys: None,
         }
     }
 }
@@ -478,6 +484,9 @@ async fn dispatch(
             blocking(site, move |site| health::ready(site, stopping)).await
         }
         Route::Metrics => blocking(site, health::metrics).await,
+        Route::Published(path) if is_directory(&path) && shared.options.keys.is_some() => {
+            Ok(keys(shared.options.keys.as_ref(), site.publisher.urls().base()))
+        }
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
@@ -611,6 +620,28 @@ fn to_page(set: &ServedSet) -> Answer {
     if let Ok(location) = HeaderValue::from_str(&page) {
         answer.headers_mut().insert(LOCATION, location);
     }
+    answer
+}
+
+/// Whether this is the path of the keys that sign requests, without its first slash.
+fn is_directory(path: &str) -> bool {
+    KeyDirectory::PATH.strip_prefix('/') == Some(path)
+}
+
+/// The keys that sign requests, with a proof that this server has them
+/// [web-bot-auth].
+fn keys(keys: Option<&KeyDirectory>, base: &str) -> Answer {
+    let Some(keys) = keys else {
+        return problem(StatusCode::NOT_FOUND, "this server publishes no keys");
+    };
+    let mut answer = text(KeyDirectory::MEDIA_TYPE, keys.document().to_owned());
+    let headers = answer.headers_mut();
+    for (name, value) in keys.headers(base, SystemTime::now()) {
+        if let Some(name) = name {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(KEYS_MAY_BE_CACHED));
     answer
 }
 
