@@ -48,6 +48,7 @@ pub use settings::retry_listener::{RepeatedRequest, RetryListener};
 pub use signature::directory::KeyDirectory;
 pub use signature::key::{SigningKey, SigningKeyError};
 pub use signature::request::RequestSigner;
+pub use signature::verify::{KnownKeys, PublicKey, PublicKeyError};
 pub use transport::shared::{Counters, Shared};
 pub use transport::tls::{check_certificates, check_client_certificate};
 pub use unpack::unpacker::{UnpackError, Unpacker};

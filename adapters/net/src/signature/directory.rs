@@ -7,11 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use url::Url;
 
 use crate::signature::key::SigningKey;
 use crate::signature::request::Parameters;
-use crate::signature::seconds;
+use crate::signature::{authority, seconds};
 
 /// How long the proof that the server has the keys is valid, longer than the document is cached.
 const LIFETIME: Duration = Duration::from_secs(24 * 3_600);
@@ -82,13 +81,6 @@ impl KeyDirectory {
         }
         headers
     }
-}
-
-/// Host and port of a URL in their normal form [rfc9421 §2.2.3].
-fn authority(url: &str) -> Option<String> {
-    let url = Url::parse(url).ok()?;
-    let host = url.host_str()?;
-    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
 #[cfg(test)]

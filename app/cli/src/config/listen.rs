@@ -1,6 +1,7 @@
 //! Where and how a server listens: address, public URL, proxies, TLS and access log.
 
 use crate::config::File;
+use crate::config::clients::{self, ClientsConfig};
 use crate::program::errors::UsageError;
 use crate::program::small_file;
 use abreast_net::{KeyDirectory, ServerCertificate};
@@ -107,6 +108,7 @@ pub(crate) struct ListenConfig {
     access_log_format: AccessFormat,
     /// The public keys that sign requests of copies.
     keys: Option<KeyDirectory>,
+    clients: ClientsConfig,
 }
 
 impl ListenConfig {
@@ -121,6 +123,7 @@ impl ListenConfig {
             tls: check_tls(file, problems),
             access_log: file.access_log.clone().filter(|file| !file.as_os_str().is_empty()),
             access_log_format: check_format(file, problems),
+            clients: clients::check(file, problems),
             keys: check_sign_keys(file.sign_keys.as_deref().unwrap_or_default(), problems),
         }
     }
@@ -142,6 +145,8 @@ impl ListenConfig {
             certificate,
             strip_prefix: self.strip_prefix,
             keys: self.keys.clone(),
+            requests_per_client: self.clients.each,
+            known_clients: self.clients.known.clone(),
             connections,
             ..ServerOptions::default()
         })

@@ -1,5 +1,6 @@
 //! Response bodies: bytes in memory, or a file in chunks.
 
+use crate::limits::clients::ClientRequest;
 use crate::observe::access::Entry;
 use abreast_folder::Stat;
 use abreast_net::InFlight;
@@ -39,11 +40,17 @@ pub(crate) struct Guarded {
     /// The request in the access log, whose line is written when this is dropped.
     entry: Option<Box<Entry>>,
     _in_flight: InFlight,
+    _counted: ClientRequest,
 }
 
 impl Guarded {
-    pub(crate) fn new(body: ResponseBody, entry: Option<Box<Entry>>, in_flight: InFlight) -> Self {
-        let mut guarded = Self { body, entry, _in_flight: in_flight };
+    pub(crate) fn new(
+        body: ResponseBody,
+        entry: Option<Box<Entry>>,
+        in_flight: InFlight,
+        counted: ClientRequest,
+    ) -> Self {
+        let mut guarded = Self { body, entry, _in_flight: in_flight, _counted: counted };
         guarded.note_end();
         guarded
     }

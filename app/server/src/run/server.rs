@@ -8,6 +8,7 @@ use crate::api;
 use crate::connection::client::{Peer, TrustedProxies};
 use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
+use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::present;
 use crate::message::respond::{Answer, problem, text, try_later};
@@ -28,8 +29,8 @@ use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, LOCATION, ORIGIN,
-    TRANSFER_ENCODING, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST,
+    LOCATION, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -80,6 +81,11 @@ pub struct ServerOptions {
     pub strip_prefix: bool,
     /// Public keys that sign requests of copies, served at [`KeyDirectory::PATH`]. Default: none.
     pub keys: Option<KeyDirectory>,
+    /// Most requests in flight of a client that is not known, 0 for no limit. Default 64. Requests from
+    /// this machine, and through a proxy that does not report the address of its client, are not limited.
+    pub requests_per_client: usize,
+    /// Clients with a limit of their own. Default: none.
+    pub known_clients: Vec<KnownClient>,
 }
 
 impl Default for ServerOptions {
@@ -93,6 +99,8 @@ impl Default for ServerOptions {
             certificate: None,
             strip_prefix: false,
             keys: None,
+            requests_per_client: REQUESTS_PER_CLIENT,
+            known_clients: Vec::new(),
         }
     }
 }
@@ -163,8 +171,11 @@ impl Server {
         if let Some(certificate) = &self.options.certificate {
             tokio::spawn(renew(Arc::clone(certificate), stop.clone()));
         }
+        let clients =
+            ClientLimits::new(self.options.requests_per_client, &self.options.known_clients);
         let shared = Arc::new(Shared {
             sites,
+            clients,
             options: self.options,
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
@@ -211,6 +222,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 
 struct Shared {
     sites: Arc<CurrentSite>,
+    clients: ClientLimits,
     options: ServerOptions,
     stopping: AtomicBool,
     /// Ends event streams, which would not end by themselves.
@@ -314,6 +326,11 @@ async fn handle(
         let (address, is_trusted) = (client.nearest(), proxies.trusts_peer(peer));
         Box::new(Entry::new(&shared.sites.access_log, &request, address, is_trusted))
     });
+    let tokens = site.api.as_ref().map(|api| &*api.tokens);
+    let known = shared.clients.known(base, request.method(), request.headers(), tokens);
+    if let Some((entry, known)) = entry.as_mut().zip(known) {
+        entry.set_user(shared.clients.name(known));
+    }
     if shared.options.strip_prefix
         && let Some(uri) = without_prefix(request.uri(), base)
     {
@@ -326,7 +343,21 @@ async fn handle(
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let (part, answer) = answer(shared, site, request, client).await?;
+    let is_waiting = api::is_path(uri.path()) && api::waits(&uri);
+    // Requests that wait have a limit of their own.
+    let counted = match is_waiting {
+        true => Some(ClientRequest::uncounted()),
+        false => shared.clients.enter(&client, known),
+    };
+    let (part, answer, counted) = match counted {
+        Some(counted) => {
+            let (part, answer) = answer(shared, site, request, client).await?;
+            (part, answer, counted)
+        }
+        None => (Part::Other, too_many(&request), ClientRequest::uncounted()),
+    };
+    // So do streams of events.
+    let counted = if is_stream(&answer) { ClientRequest::uncounted() } else { counted };
     let mut answer = present(answer, &accepted, base, is_probe).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -340,7 +371,28 @@ async fn handle(
         }
     }
     tracing::debug!(%client, %method, path = uri.path(), status = status.as_u16());
-    Ok(answer.map(|body| Guarded::new(body, entry, in_flight)))
+    Ok(answer.map(|body| Guarded::new(body, entry, in_flight, counted)))
+}
+
+/// The answer to a client that has as many requests in flight as it may have [rfc6585 §4].
+fn too_many(request: &Request<Incoming>) -> Answer {
+    let mut answer = problem(
+        StatusCode::TOO_MANY_REQUESTS,
+        "this client has too many requests in flight: repeat it when another one is complete",
+    );
+    let headers = answer.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    // The body of the request is not read.
+    if !request.body().is_end_stream() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Whether an answer is an endless stream of events.
+fn is_stream(answer: &Answer) -> bool {
+    let media_type = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    media_type.is_some_and(|media_type| media_type.starts_with(b"text/event-stream"))
 }
 
 async fn answer(

@@ -1,6 +1,6 @@
 //! Settings of the server, its API and its notifications.
 
-use super::declare::{Time, settings};
+use super::declare::{Needed, Time, settings};
 use super::set::{SET, SetFile};
 use crate::config::faults::Origins;
 use std::path::PathBuf;
@@ -35,6 +35,12 @@ settings! {
         /// Files with the Ed25519 keys (PEM or JWK) that sign the requests of copies: their public parts are at
         /// `/.well-known/http-message-signatures-directory` ([deploying.md](deploying.md)).
         sign_keys: Option<Vec<PathBuf>> = [], flag "--sign-key", env "ABREAST_SIGN_KEYS", restart true;
+        /// Most requests in flight of a client that is not known ([deploying.md](deploying.md)): of an address, or a
+        /// /64 network of IPv6; `0` for no limit.
+        requests_per_client: Option<u64> = 64, restart true;
+        /// Clients with a limit of their own.
+        #[serde(default)]
+        known: Vec<KnownFile>, table KNOWN, restart true;
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.
@@ -63,6 +69,21 @@ settings! {
         cert: Option<PathBuf>, flag "--tls-cert", env "ABREAST_TLS_CERT", restart true;
         /// A PEM file with its private key.
         key: Option<PathBuf>, flag "--tls-key", env "ABREAST_TLS_KEY", restart true;
+    }
+}
+
+settings! {
+    /// A client that this server knows by its signature or token, with a limit of its own
+    /// ([deploying.md](deploying.md)).
+    KNOWN KnownFile "[[known]]" {
+        /// Name in the access log and in metrics: letters, digits, `.`, `_`, `-`.
+        name: Needed<String>, restart true;
+        /// A file with the public Ed25519 keys of its signatures: PEM, a JWK, or a JWK Set.
+        key: Option<PathBuf>, restart true;
+        /// The name of its token, of `abreast token create`.
+        token: Option<String>, restart true;
+        /// How many times as many requests as another client it may have in flight, 1 to 10000.
+        share: Option<u64> = 10, restart true;
     }
 }
 
