@@ -37,6 +37,7 @@ mod init;
 mod interop;
 mod jobs;
 mod json_lines;
+mod known;
 mod logins;
 mod maintenance;
 mod many;
