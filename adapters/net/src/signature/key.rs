@@ -44,19 +44,27 @@ pub enum SigningKeyError {
     #[error("this is not a private key in PEM or a JWK (help: {HELP})")]
     Form,
     /// A PEM file without a readable PKCS#8 key.
-    #[error("the PEM file has no readable `PRIVATE KEY` (help: {HELP}; a key of another program is converted by `openssl pkcs8 -topk8 -nocrypt`)")]
+    #[error(
+        "the PEM file has no readable `PRIVATE KEY` (help: {HELP}; a key of another program is converted by `openssl pkcs8 -topk8 -nocrypt`)"
+    )]
     Pem,
     /// An encrypted key.
-    #[error("the key is encrypted, and there is no way to give its password (help: `openssl pkcs8 -in key.pem -out plain.pem` removes the encryption; protect the file by `chmod 600`)")]
+    #[error(
+        "the key is encrypted, and there is no way to give its password (help: `openssl pkcs8 -in key.pem -out plain.pem` removes the encryption; protect the file by `chmod 600`)"
+    )]
     Encrypted,
     /// A key of another algorithm.
     #[error("the key is not an Ed25519 key (help: {HELP})")]
     Algorithm,
     /// A JWK without a private key.
-    #[error("the JWK has no private key `d`, which is the base64url of 32 bytes [rfc8037 §2] (help: {HELP})")]
+    #[error(
+        "the JWK has no private key `d`, which is the base64url of 32 bytes [rfc8037 §2] (help: {HELP})"
+    )]
     NotPrivate,
     /// A JWK whose parts do not belong together.
-    #[error("`x` of the JWK is not the public key of `d` [rfc8037 §2] (help: export both from the same key)")]
+    #[error(
+        "`x` of the JWK is not the public key of `d` [rfc8037 §2] (help: export both from the same key)"
+    )]
     Mismatch,
 }
 
@@ -185,8 +193,14 @@ pub(crate) mod tests {
             (jwk("\"kty\":\"EC\",\"crv\":\"P-256\""), "not an Ed25519 key"),
             (jwk("\"kty\":\"OKP\",\"crv\":\"X25519\""), "not an Ed25519 key"),
             (format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}"#), "has no private key"),
-            (format!(r#"{{"kty":"OKP","crv":"Ed25519","d":"AAAA","x":"{X}"}}"#), "has no private key"),
-            (format!(r#"{{"kty":"OKP","crv":"Ed25519","d":"{D}","x":"{D}"}}"#), "not the public key"),
+            (
+                format!(r#"{{"kty":"OKP","crv":"Ed25519","d":"AAAA","x":"{X}"}}"#),
+                "has no private key",
+            ),
+            (
+                format!(r#"{{"kty":"OKP","crv":"Ed25519","d":"{D}","x":"{D}"}}"#),
+                "not the public key",
+            ),
             (format!(r#"{{"kty":"OKP","crv":"Ed25519","d":"{D}","x":1}}"#), "not the public key"),
             (PEM.replace("PRIVATE", "PUBLIC"), "no readable `PRIVATE KEY`"),
             (PEM.replace("MC4C", "****"), "no readable `PRIVATE KEY`"),

@@ -57,8 +57,12 @@ impl RequestSigner {
             return Err(wrong("its scheme is not https"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::new(ErrorKind::Url, "", "the address of a key directory has a login")
-                .with_help("remove it: the address is sent with every request"));
+            return Err(Error::new(
+                ErrorKind::Url,
+                "",
+                "the address of a key directory has a login",
+            )
+            .with_help("remove it: the address is sent with every request"));
         }
         if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("it has a path"));

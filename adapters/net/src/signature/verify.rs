@@ -37,10 +37,14 @@ pub struct PublicKey {
 #[derive(Debug, Error)]
 pub enum PublicKeyError {
     /// Neither PEM nor JSON.
-    #[error("this is not a public key in PEM, a JWK or a JWK Set (help: `openssl pkey -in key.pem -pubout` prints the public key of a private one)")]
+    #[error(
+        "this is not a public key in PEM, a JWK or a JWK Set (help: `openssl pkey -in key.pem -pubout` prints the public key of a private one)"
+    )]
     Form,
     /// A private key.
-    #[error("this is a private key, which stays with its owner (help: `openssl pkey -in key.pem -pubout` prints its public key)")]
+    #[error(
+        "this is a private key, which stays with its owner (help: `openssl pkey -in key.pem -pubout` prints its public key)"
+    )]
     Private,
     /// No key of the algorithm.
     #[error("there is no Ed25519 key (help: only these verify requests, see docs/deploying.md)")]
@@ -62,8 +66,8 @@ impl PublicKey {
             if memchr::memmem::find(text, b"PRIVATE KEY-----").is_some() {
                 return Err(PublicKeyError::Private);
             }
-            let key = SubjectPublicKeyInfoDer::from_pem_slice(text)
-                .map_err(|_| PublicKeyError::Form)?;
+            let key =
+                SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| PublicKeyError::Form)?;
             let bytes = key.as_ref().strip_prefix(&SPKI).ok_or(PublicKeyError::Algorithm)?;
             return Self::new(bytes).map(|key| vec![key]).ok_or(PublicKeyError::Algorithm);
         }
@@ -257,7 +261,8 @@ impl Components<'_> {
                 "\"@method\"" => self.method.as_str(),
                 "\"signature-agent\"" => self.agent?,
                 other => {
-                    let key = other.strip_prefix("\"signature-agent\";key=\"")?.strip_suffix('"')?;
+                    let key =
+                        other.strip_prefix("\"signature-agent\";key=\"")?.strip_suffix('"')?;
                     members(self.agent?).find(|(member, _)| *member == key)?.1
                 }
             };
@@ -323,7 +328,8 @@ mod tests {
         ] {
             let (label, params) = members(input).next().unwrap();
             let parsed = Params::parse(params).unwrap();
-            let of = Components { authority: "example.com", method: &Method::GET, agent: Some(agent) };
+            let of =
+                Components { authority: "example.com", method: &Method::GET, agent: Some(agent) };
             let base = format!("{}\"@signature-params\": {params}", of.lines(&parsed).unwrap());
             let (other, value) = members(signature).next().unwrap();
             assert_eq!(label, other);

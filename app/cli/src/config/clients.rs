@@ -60,7 +60,10 @@ pub(crate) fn check(file: &File, problems: &mut Vec<String>) -> ClientsConfig {
         let keys = keys_of(client, &at, problems);
         for key in &keys {
             if !thumbprints.insert(key.thumbprint().to_owned()) {
-                problems.push(format!("{at}: another known client has the key {} (help: each needs its own)", key.thumbprint()));
+                problems.push(format!(
+                    "{at}: another known client has the key {} (help: each needs its own)",
+                    key.thumbprint()
+                ));
             }
         }
         known.push(KnownClient {

@@ -21,13 +21,15 @@ struct World {
 
 impl World {
     fn new(head: &str) -> Self {
-        let mut world = Self { place: tempfile::tempdir().unwrap(), source: None, token: String::new() };
+        let mut world =
+            Self { place: tempfile::tempdir().unwrap(), source: None, token: String::new() };
         fs::create_dir(world.at("papers")).unwrap();
         fs::write(world.at("papers/a.txt"), "four").unwrap();
         fs::write(world.at("papers/large.bin"), vec![7; 64 << 20]).unwrap();
         let word = |path: &PathBuf| path.to_str().unwrap().to_owned();
         for name in ["key", "other"] {
-            let (key, public) = (world.at(&format!("{name}.pem")), world.at(&format!("{name}.pub")));
+            let (key, public) =
+                (world.at(&format!("{name}.pem")), world.at(&format!("{name}.pub")));
             openssl(&["genpkey", "-algorithm", "ed25519", "-out", &word(&key)]);
             openssl(&["pkey", "-in", &word(&key), "-pubout", "-out", &word(&public)]);
         }
@@ -105,7 +107,17 @@ impl World {
         fs::write(&base_file, base).unwrap();
         let word = |path: &PathBuf| path.to_str().unwrap().to_owned();
         let (key, input_file, output) = (word(&self.at(key)), word(&base_file), word(&signature));
-        openssl(&["pkeyutl", "-sign", "-inkey", &key, "-rawin", "-in", &input_file, "-out", &output]);
+        openssl(&[
+            "pkeyutl",
+            "-sign",
+            "-inkey",
+            &key,
+            "-rawin",
+            "-in",
+            &input_file,
+            "-out",
+            &output,
+        ]);
         let signature = STANDARD.encode(fs::read(signature).unwrap());
         format!("Signature-Input: sig1={input}\r\nSignature: sig1=:{signature}:\r\n")
     }

@@ -40,9 +40,11 @@ impl Key {
         let Ok(bytes) = STANDARD.decode(signature) else { return false };
         fs::write(self.at("base"), base).unwrap();
         fs::write(self.at("signature"), bytes).unwrap();
-        let (public, base, signature) = (self.at("public.pem"), self.at("base"), self.at("signature"));
+        let (public, base, signature) =
+            (self.at("public.pem"), self.at("base"), self.at("signature"));
         openssl(&[
-            "pkeyutl", "-verify", "-pubin", "-inkey", &public, "-rawin", "-in", &base, "-sigfile", &signature,
+            "pkeyutl", "-verify", "-pubin", "-inkey", &public, "-rawin", "-in", &base, "-sigfile",
+            &signature,
         ])
     }
 
@@ -94,17 +96,21 @@ fn source(other: Option<String>) -> Server {
                  <rs:md capability=\"{capability}\" at=\"2026-01-01T00:00:00Z\" from=\"2026-01-01T00:00:00Z\"/>{body}</urlset>"
             )
         };
-        let entry = |path: &str, more: &str| format!("<url><loc>http://{host}{path}</loc>{more}</url>");
+        let entry =
+            |path: &str, more: &str| format!("<url><loc>http://{host}{path}</loc>{more}</url>");
         let body = match request.path() {
             "/capabilitylist.xml" => document(
                 "capabilitylist",
                 &["resourcelist", "changelist"]
-                    .map(|name| entry(&format!("/{name}.xml"), &format!("<rs:md capability=\"{name}\"/>")))
+                    .map(|name| {
+                        entry(&format!("/{name}.xml"), &format!("<rs:md capability=\"{name}\"/>"))
+                    })
                     .concat(),
             ),
-            "/resourcelist.xml" => {
-                document("resourcelist", &entry("/a.txt", "<lastmod>2026-01-01T00:00:00Z</lastmod>"))
-            }
+            "/resourcelist.xml" => document(
+                "resourcelist",
+                &entry("/a.txt", "<lastmod>2026-01-01T00:00:00Z</lastmod>"),
+            ),
             "/changelist.xml" => document("changelist", ""),
             "/a.txt" => "a".to_owned(),
             _ => String::new(),
@@ -124,7 +130,10 @@ const READERS: [(&[&str], &str); 9] = [
     (&["explore", "URL", "--retries", "0"], "/capabilitylist.xml"),
     (&["subscribe", "URL"], "/capabilitylist.xml"),
     (&["doctor", "URL", "--listen", "127.0.0.1:0"], "/capabilitylist.xml"),
-    (&["sync", "URL", "DIR/follower", "--follow", "--interval", "1s", "--retries", "0"], "/changelist.xml"),
+    (
+        &["sync", "URL", "DIR/follower", "--follow", "--interval", "1s", "--retries", "0"],
+        "/changelist.xml",
+    ),
 ];
 
 /// Runs a command until it ends, or has sent enough, and returns what the server saw of it.
@@ -165,7 +174,8 @@ fn no_reader_signs_without_a_key() {
     let (place, server) = (tempfile::tempdir().unwrap(), source(None));
     for (words, path) in READERS {
         for one in seen_of(&server, words, path, place.path(), &[]) {
-            let signed = one.headers().any(|(name, _)| name.to_lowercase().starts_with("signature"));
+            let signed =
+                one.headers().any(|(name, _)| name.to_lowercase().starts_with("signature"));
             assert!(!signed, "{words:?} {}", one.line());
         }
     }
@@ -219,7 +229,10 @@ fn a_file_without_a_usable_key_is_explained() {
         for part in parts {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(text.contains("help: ") || text.contains("No such file") || text.contains("empty"), "{text}");
+        assert!(
+            text.contains("help: ") || text.contains("No such file") || text.contains("empty"),
+            "{text}"
+        );
     }
     assert!(server.seen().is_empty(), "nothing is sent unsigned");
     // One without the other is a fault of usage, and a key that others can read is a warning.
@@ -251,7 +264,10 @@ fn the_directory_of_keys_is_served_with_a_proof() {
     let head = source.head(path).unwrap();
     let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
-        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+        lines
+            .into_iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.to_owned())
     };
     let media = "application/http-message-signatures-directory+json";
     assert_eq!(header("content-type").as_deref(), Some(media), "{head}");
@@ -260,7 +276,10 @@ fn the_directory_of_keys_is_served_with_a_proof() {
     let listed = document["keys"].as_array().unwrap();
     assert_eq!(listed.len(), 2);
     fs::write(keys[0].at("body"), &body).unwrap();
-    let hash = Command::new("openssl").args(["dgst", "-sha256", "-binary", &keys[0].at("body")]).output().unwrap();
+    let hash = Command::new("openssl")
+        .args(["dgst", "-sha256", "-binary", &keys[0].at("body")])
+        .output()
+        .unwrap();
     let digest = format!("sha-256=:{}:", STANDARD.encode(hash.stdout));
     assert_eq!(header("content-digest"), Some(digest.clone()));
     let (inputs, signatures) = (header("signature-input").unwrap(), header("signature").unwrap());

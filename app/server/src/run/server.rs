@@ -22,15 +22,15 @@ use crate::site::resource;
 use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
 use abreast_net::{
-    ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream, accept_until,
-    serve_until,
+    ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
+    accept_until, serve_until,
 };
 use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST,
-    LOCATION, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
+    HOST, LOCATION, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
