@@ -23,7 +23,9 @@ impl World {
     fn new(head: &str) -> Self {
         let mut world =
             Self { place: tempfile::tempdir().unwrap(), source: None, token: String::new() };
-        fs::create_dir(world.at("papers")).unwrap();
+        for folder in ["papers", "data"] {
+            fs::create_dir(world.at(folder)).unwrap();
+        }
         fs::write(world.at("papers/a.txt"), "four").unwrap();
         fs::write(world.at("papers/large.bin"), vec![7; 64 << 20]).unwrap();
         let word = |path: &PathBuf| path.to_str().unwrap().to_owned();
@@ -35,6 +37,7 @@ impl World {
         }
         let words = ["token", "create", "--name", "partner", "--scope", "read", "--data"];
         let made = run(abreast().args(words).arg(world.at("data")));
+        assert!(made.status.success(), "{made:?}");
         world.token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         let config = world.at("abreast.toml");
         let text = format!(

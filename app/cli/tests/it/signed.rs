@@ -213,13 +213,13 @@ fn a_file_without_a_usable_key_is_explained() {
     assert!(openssl(&[&ec[..], &[rsa.to_str().unwrap()]].concat()));
     let private = fs::read_to_string(key.at("key.pem")).unwrap();
     for (path, agent, code, parts) in [
-        (place.path().join("none"), AGENT, 2, &["`sign_key`", "none", "No such file"][..]),
-        (file("empty", ""), AGENT, 2, &["`sign_key`", "is empty"]),
-        (file("text", "text"), AGENT, 2, &["`sign_key`", "PEM or a JWK", "openssl genpkey"]),
-        (key.at("public.pem").into(), AGENT, 2, &["`sign_key`", "no readable `PRIVATE KEY`"]),
-        (rsa, AGENT, 2, &["`sign_key`", "not an Ed25519 key", "openssl genpkey"]),
-        (file("key", &private), "http://h.example", 2, &["`sign_agent`", "not https"]),
-        (file("key", &private), "https://h.example/keys", 2, &["`sign_agent`", "has a path"]),
+        (place.path().join("none"), AGENT, 2, &["`--sign-key`", "none", "No such file"][..]),
+        (file("empty", ""), AGENT, 2, &["`--sign-key`", "is empty"]),
+        (file("text", "text"), AGENT, 2, &["`--sign-key`", "PEM or a JWK", "openssl genpkey"]),
+        (key.at("public.pem").into(), AGENT, 2, &["`--sign-key`", "no readable `PRIVATE KEY`"]),
+        (rsa, AGENT, 2, &["`--sign-key`", "not an Ed25519 key", "openssl genpkey"]),
+        (file("key", &private), "http://h.example", 2, &["`--sign-agent`", "not https"]),
+        (file("key", &private), "https://h.example/keys", 2, &["`--sign-agent`", "has a path"]),
     ] {
         let mut command = abreast();
         command.args(["validate", &server.url("/capabilitylist.xml"), "--retries", "0"]);
