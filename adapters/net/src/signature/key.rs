@@ -40,7 +40,7 @@ struct KeyAndId {
 /// The reason why a file is not a usable key; it has nothing of the key.
 #[derive(Debug, Error)]
 pub enum SigningKeyError {
-    /// Neither PEM nor JSON.
+    /// The text is neither PEM nor JSON.
     #[error("this is not a private key in PEM or a JWK (help: {HELP})")]
     Form,
     /// A PEM file without a readable PKCS#8 key.
@@ -48,7 +48,7 @@ pub enum SigningKeyError {
         "the PEM file has no readable `PRIVATE KEY` (help: {HELP}; a key of another program is converted by `openssl pkcs8 -topk8 -nocrypt`)"
     )]
     Pem,
-    /// An encrypted key.
+    /// The key in the PEM file is encrypted.
     #[error(
         "the key is encrypted, and there is no way to give its password (help: `openssl pkcs8 -in key.pem -out plain.pem` removes the encryption; protect the file by `chmod 600`)"
     )]

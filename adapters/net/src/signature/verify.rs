@@ -23,10 +23,10 @@ const MAX_KEYS: usize = 100;
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 /// How much the clock of a signer may be ahead.
 const SKEW: Duration = Duration::from_secs(60);
-/// Most signatures of a request that are looked at.
+/// Most signatures of a request that are checked.
 const MAX_SIGNATURES: usize = 4;
 
-/// A public Ed25519 key.
+/// A public Ed25519 key, by which signatures are verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     bytes: [u8; 32],
@@ -36,12 +36,12 @@ pub struct PublicKey {
 /// The reason why a file has no usable public keys.
 #[derive(Debug, Error)]
 pub enum PublicKeyError {
-    /// Neither PEM nor JSON.
+    /// The text is neither PEM nor JSON.
     #[error(
         "this is not a public key in PEM, a JWK or a JWK Set (help: `openssl pkey -in key.pem -pubout` prints the public key of a private one)"
     )]
     Form,
-    /// A private key.
+    /// The text has a private key.
     #[error(
         "this is a private key, which stays with its owner (help: `openssl pkey -in key.pem -pubout` prints its public key)"
     )]
@@ -49,7 +49,7 @@ pub enum PublicKeyError {
     /// No key of the algorithm.
     #[error("there is no Ed25519 key (help: only these verify requests, see docs/deploying.md)")]
     Algorithm,
-    /// Too many keys.
+    /// There are too many keys in one file.
     #[error("there are more than {MAX_KEYS} keys (help: keep only those that sign requests)")]
     Many,
 }

@@ -7,7 +7,7 @@ use abreast_net::PublicKey;
 use abreast_server::KnownClient;
 use std::collections::HashSet;
 
-/// Most requests in flight of a client, and most times as many of a known one.
+/// The largest value of `requests_per_client` and of `share`.
 const MOST: u64 = 10_000;
 /// The default of `requests_per_client`.
 const EACH: u64 = 64;
@@ -16,7 +16,7 @@ const SHARE: u64 = 10;
 /// Longest name of a known client.
 const NAME_MAX: usize = 64;
 
-/// The requests in flight of a client, and the clients with a limit of their own.
+/// The limit of unknown clients, and the known clients.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientsConfig {
     pub(crate) each: usize,

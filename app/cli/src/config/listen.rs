@@ -82,7 +82,6 @@ impl ListenArgs {
         replace(self.access_log.as_ref(), "access_log", &mut file.access_log, origins);
         let format = self.access_log_format.as_ref();
         replace(format, "access_log_format", &mut file.access_log_format, origins);
-        // An empty variable is none.
         let has_keys = self.sign_keys.iter().any(|file| !file.as_os_str().is_empty());
         let keys = has_keys.then_some(&self.sign_keys);
         replace(keys, "sign_keys", &mut file.sign_keys, origins);

@@ -1,6 +1,5 @@
 //! Requests in flight of each client: an address, or a known client by its signature or token.
 
-use crate::site::tokens::Tokens;
 use abreast_hub::Client;
 use abreast_net::{KnownKeys, PublicKey};
 use http::header::AUTHORIZATION;
@@ -83,13 +82,13 @@ impl ClientLimits {
     }
 
     /// The known client of a request, by its signature for the server with this public URL, or by
-    /// its token.
+    /// its token, whose name `token` finds by the secret.
     pub(crate) fn known(
         &self,
         base: &str,
         method: &Method,
         headers: &HeaderMap,
-        tokens: Option<&Tokens>,
+        token: impl FnOnce(&str) -> Option<String>,
     ) -> Option<usize> {
         let Limits { known, keys, tokens: names, .. } = &*self.0;
         if known.is_empty() {
@@ -99,8 +98,8 @@ impl ClientLimits {
         let by_token = || {
             let value = headers.get(AUTHORIZATION).filter(|_| !names.is_empty())?;
             let (scheme, secret) = value.to_str().ok()?.split_once(' ')?;
-            let token = tokens.filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
-            names.get(&token.find(secret.trim())?.name).copied()
+            let name = scheme.eq_ignore_ascii_case("bearer").then(|| token(secret.trim()))??;
+            names.get(&name).copied()
         };
         let found = by_signature().or_else(by_token)?;
         known.get(found)?.requests.increment(1);

@@ -1,9 +1,7 @@
 //! Response bodies: bytes in memory, or a file in chunks.
 
-use crate::limits::clients::ClientRequest;
 use crate::observe::access::Entry;
 use abreast_folder::Stat;
-use abreast_net::InFlight;
 use bytes::Bytes;
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
@@ -34,23 +32,17 @@ impl ResponseBody {
     }
 }
 
-/// A body that counts its request as in flight until the last byte was sent.
-pub(crate) struct Guarded {
+/// A body that holds what counts its request as in flight, until the last byte was sent.
+pub(crate) struct Guarded<H> {
     body: ResponseBody,
     /// The request in the access log, whose line is written when this is dropped.
     entry: Option<Box<Entry>>,
-    _in_flight: InFlight,
-    _counted: ClientRequest,
+    _held: H,
 }
 
-impl Guarded {
-    pub(crate) fn new(
-        body: ResponseBody,
-        entry: Option<Box<Entry>>,
-        in_flight: InFlight,
-        counted: ClientRequest,
-    ) -> Self {
-        let mut guarded = Self { body, entry, _in_flight: in_flight, _counted: counted };
+impl<H> Guarded<H> {
+    pub(crate) fn new(body: ResponseBody, entry: Option<Box<Entry>>, held: H) -> Self {
+        let mut guarded = Self { body, entry, _held: held };
         guarded.note_end();
         guarded
     }
@@ -64,7 +56,7 @@ impl Guarded {
     }
 }
 
-impl Body for Guarded {
+impl<H: Unpin> Body for Guarded<H> {
     type Data = Bytes;
     type Error = io::Error;
 

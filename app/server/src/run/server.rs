@@ -315,7 +315,7 @@ async fn handle(
     mut request: Request<Incoming>,
     peer: Peer,
     in_flight: InFlight,
-) -> io::Result<Response<Guarded>> {
+) -> io::Result<Response<Guarded<(InFlight, ClientRequest)>>> {
     let begun = Instant::now();
     let site = &shared.sites.now();
     let base = site.publisher.urls().base();
@@ -326,8 +326,8 @@ async fn handle(
         let (address, is_trusted) = (client.nearest(), proxies.trusts_peer(peer));
         Box::new(Entry::new(&shared.sites.access_log, &request, address, is_trusted))
     });
-    let tokens = site.api.as_ref().map(|api| &*api.tokens);
-    let known = shared.clients.known(base, request.method(), request.headers(), tokens);
+    let token = |secret: &str| Some(site.api.as_ref()?.tokens.find(secret)?.name);
+    let known = shared.clients.known(base, request.method(), request.headers(), token);
     if let Some((entry, known)) = entry.as_mut().zip(known) {
         entry.set_user(shared.clients.name(known));
     }
@@ -371,7 +371,7 @@ async fn handle(
         }
     }
     tracing::debug!(%client, %method, path = uri.path(), status = status.as_u16());
-    Ok(answer.map(|body| Guarded::new(body, entry, in_flight, counted)))
+    Ok(answer.map(|body| Guarded::new(body, entry, (in_flight, counted))))
 }
 
 /// The answer to a client that has as many requests in flight as it may have [rfc6585 §4].

@@ -35,10 +35,10 @@ settings! {
         /// Files with the Ed25519 keys (PEM or JWK) that sign the requests of copies: their public parts are at
         /// `/.well-known/http-message-signatures-directory` ([deploying.md](deploying.md)).
         sign_keys: Option<Vec<PathBuf>> = [], flag "--sign-key", env "ABREAST_SIGN_KEYS", restart true;
-        /// Most requests in flight of a client that is not known ([deploying.md](deploying.md)): of an address, or a
-        /// /64 network of IPv6; `0` for no limit.
+        /// Most requests in flight of a client that is not known ([deploying.md](deploying.md)), which is an address or
+        /// a /64 network of IPv6; `0` for no limit.
         requests_per_client: Option<u64> = 64, restart true;
-        /// Clients with a limit of their own.
+        /// Clients with another limit.
         #[serde(default)]
         known: Vec<KnownFile>, table KNOWN, restart true;
         /// The API.
@@ -73,7 +73,7 @@ settings! {
 }
 
 settings! {
-    /// A client that this server knows by its signature or token, with a limit of its own
+    /// A client that this server knows by its signature or token, with another limit
     /// ([deploying.md](deploying.md)).
     KNOWN KnownFile "[[known]]" {
         /// Name in the access log and in metrics: letters, digits, `.`, `_`, `-`.
