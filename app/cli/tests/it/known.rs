@@ -246,9 +246,10 @@ fn faults_of_known_clients_are_reported() {
     ] {
         let rest = format!("data = {:?}\n", place.path().join("data"));
         let set = format!("[[set]]\nfolder = {:?}\n", place.path());
-        let all = match lines.starts_with('[') {
-            true => format!("{rest}{lines}{set}"),
-            false => format!("{lines}{rest}{set}"),
+        let all = if lines.starts_with('[') {
+            format!("{rest}{lines}{set}")
+        } else {
+            format!("{lines}{rest}{set}")
         };
         fs::write(&config, all).unwrap();
         let output = run(abreast().args(["config", "check"]).arg(&config));

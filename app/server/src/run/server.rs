@@ -345,9 +345,10 @@ async fn handle(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let is_waiting = api::is_path(uri.path()) && api::waits(&uri);
     // Requests that wait have a limit of their own.
-    let counted = match is_waiting {
-        true => Some(ClientRequest::uncounted()),
-        false => shared.clients.enter(&client, known),
+    let counted = if is_waiting {
+        Some(ClientRequest::uncounted())
+    } else {
+        shared.clients.enter(&client, known)
     };
     let (part, answer, counted) = match counted {
         Some(counted) => {
