@@ -38,17 +38,17 @@ impl World {
         let words = ["token", "create", "--name", "partner", "--scope", "read", "--data"];
         let made = run(abreast().args(words).arg(world.at("data")));
         assert!(made.status.success(), "{made:?}");
-        world.token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        String::from_utf8(made.stdout).unwrap().trim().clone_into(&mut world.token);
         let config = world.at("abreast.toml");
         let text = format!(
-            "{head}data = {:?}\nrequests_per_client = 2\naccess_log = {:?}\n\
-             [[known]]\nname = \"signer\"\nkey = {:?}\nshare = 2\n\
+            "{head}data = \"{}\"\nrequests_per_client = 2\naccess_log = \"{}\"\n\
+             [[known]]\nname = \"signer\"\nkey = \"{}\"\nshare = 2\n\
              [[known]]\nname = \"token\"\ntoken = \"partner\"\nshare = 3\n\
-             [[set]]\nname = \"set\"\nfolder = {:?}\n",
-            world.at("data"),
-            world.at("access.log"),
-            world.at("key.pub"),
-            world.at("papers"),
+             [[set]]\nname = \"set\"\nfolder = \"{}\"\n",
+            world.at("data").display(),
+            world.at("access.log").display(),
+            world.at("key.pub").display(),
+            world.at("papers").display(),
         );
         fs::write(&config, text).unwrap();
         world.source = Some(Source::start_config(config.to_str().unwrap()));
