@@ -6,6 +6,7 @@ mod limits;
 mod send;
 mod serve;
 mod settings;
+mod signature;
 mod transport;
 mod unpack;
 
@@ -45,6 +46,10 @@ pub use settings::options::{ClientCertificate, Options};
 pub use settings::pin::Pin;
 pub use settings::proxy::Proxies;
 pub use settings::retry_listener::{RepeatedRequest, RetryListener};
+pub use signature::directory::KeyDirectory;
+pub use signature::key::{SigningKey, SigningKeyError};
+pub use signature::request::RequestSigner;
+pub use signature::verify::{KnownKeys, PublicKey, PublicKeyError};
 pub use transport::shared::{Counters, Shared};
 pub use transport::tls::{check_certificates, check_client_certificate};
 pub use transport::trace::{Propagation, TRACE, continue_trace};

@@ -11,6 +11,7 @@ mod run;
 mod site;
 
 pub use connection::client::TrustedProxies;
+pub use limits::clients::KnownClient;
 pub use limits::memory::Memory;
 pub use observe::access::{AccessFormat, AccessLog, AccessLogOptions};
 pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};

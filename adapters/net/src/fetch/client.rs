@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
@@ -335,6 +335,9 @@ impl Client {
         }
         if let Some(credentials) = credentials {
             headers.insert(header::AUTHORIZATION, credentials.value().clone());
+        }
+        if let Some(signer) = &self.0.shared.options.signer {
+            signer.sign(headers, &host.origin.host_header, SystemTime::now(), url)?;
         }
         Ok(message)
     }

@@ -10,6 +10,7 @@ use crate::settings::credentials::Credentials;
 use crate::settings::pin::Pin;
 use crate::settings::proxy::Proxies;
 use crate::settings::retry_listener::RetryListener;
+use crate::signature::request::RequestSigner;
 
 /// Limits and behaviour of a [`Client`](crate::Client); the same for all clients with the same
 /// [`Shared`](crate::Shared).
@@ -71,6 +72,8 @@ pub struct Options {
     pub pins: Vec<Pin>,
     /// A client certificate for one server. Default none.
     pub client_certificate: Option<ClientCertificate>,
+    /// Signs each request, also after a redirect. Default none.
+    pub signer: Option<RequestSigner>,
     /// Whether gzip may be requested at all; a request asks for it with `accept_gzip`. Default yes.
     pub gzip: bool,
     /// Called for each repeated request, before the wait. Default none.
@@ -136,6 +139,7 @@ impl Default for Options {
             credentials: Credentials::default(),
             pins: Vec::new(),
             client_certificate: None,
+            signer: None,
             gzip: true,
             on_retry: RetryListener::default(),
         }

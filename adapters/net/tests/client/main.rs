@@ -9,6 +9,7 @@ mod proxies;
 mod redirects;
 mod retries;
 mod sender;
+mod signed;
 mod slow;
 mod tls;
 mod wire;

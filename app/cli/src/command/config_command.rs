@@ -202,7 +202,16 @@ fn show_server(args: &ShowArgs, table: &Table) {
         if let Some(known) = key.inner
             && (key.name != "xmpp" || table.contains_key("xmpp"))
         {
-            show(known.name, known, inner(key.name));
+            // A list of tables may be empty.
+            match table.get(key.name).and_then(Value::as_array) {
+                Some(all) => {
+                    all.iter()
+                        .filter_map(Value::as_table)
+                        .for_each(|one| show(known.name, known, one));
+                }
+                None if key.is_list() => {}
+                None => show(known.name, known, inner(key.name)),
+            }
         }
     }
     for set in sets.iter().filter_map(Value::as_table) {

@@ -7,7 +7,7 @@
 use crate::program::errors::UsageError;
 use crate::program::errors::{SecretError, SecretForSeveral};
 use crate::program::small_file::{self, CERTIFICATES_MAX, SECRET_MAX};
-use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
+use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies, RequestSigner};
 use abreast_webtypes::Origin;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -73,6 +73,13 @@ pub(crate) struct AccessArgs {
     /// address of a page
     #[arg(long, value_name = "CONTACT", env = "ABREAST_CONTACT", value_parser = parse_contact)]
     pub(crate) contact: Option<String>,
+    /// Sign each request with this Ed25519 key (PEM or JWK), for servers that let known programs pass
+    /// (RFC 9421, Web Bot Auth)
+    #[arg(long, value_name = "FILE", env = "ABREAST_SIGN_KEY", requires = "sign_agent")]
+    pub(crate) sign_key: Option<PathBuf>,
+    /// Name the server that publishes the public key, https://HOST, in each signed request
+    #[arg(long, value_name = "URL", env = "ABREAST_SIGN_AGENT", requires = "sign_key")]
+    pub(crate) sign_agent: Option<String>,
     /// The login is of a file, for its own server; one of the environment can be for another.
     #[arg(skip)]
     pub(crate) ignores_environment: bool,
@@ -164,6 +171,7 @@ impl AccessArgs {
         if let Some(contact) = &self.contact {
             net.user_agent = format!("{} (+{contact})", Options::default().user_agent);
         }
+        net.signer = self.signer()?;
         if let Some(path) = &self.ca_file {
             small_file::check_certificates(path).map_err(|error| unreadable("ca_file", &error))?;
             net.extra_roots = Some(path.clone());
@@ -178,6 +186,14 @@ impl AccessArgs {
             net.proxies = std::mem::take(&mut net.proxies).bypassing(list);
         }
         Ok(())
+    }
+
+    /// Signs requests, if there is a key.
+    fn signer(&self) -> Result<Option<RequestSigner>> {
+        let (Some(path), Some(agent)) = (&self.sign_key, &self.sign_agent) else { return Ok(None) };
+        let key = small_file::signing_key(path).map_err(|error| unreadable("sign_key", &error))?;
+        let signer = RequestSigner::new(key, agent);
+        signer.map(Some).map_err(|error| unreadable("sign_agent", &error.into()))
     }
 
     /// Adds the credentials for another server that a run writes to, and returns the URL without

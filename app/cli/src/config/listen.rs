@@ -1,8 +1,10 @@
 //! Where and how a server listens: address, public URL, proxies, TLS and access log.
 
 use crate::config::File;
+use crate::config::clients::{self, ClientsConfig};
 use crate::program::errors::UsageError;
-use abreast_net::ServerCertificate;
+use crate::program::small_file;
+use abreast_net::{KeyDirectory, ServerCertificate};
 use abreast_server::{
     AccessFormat, AccessLog, AccessLogOptions, CurrentSite, ServerOptions, TrustedProxies,
 };
@@ -45,6 +47,15 @@ pub(crate) struct ListenArgs {
     /// Form of these lines: combined (as Apache and nginx) or json [default: combined]
     #[arg(long, value_name = "FORMAT", env = "ABREAST_ACCESS_LOG_FORMAT")]
     access_log_format: Option<String>,
+    /// Publish the public part of this key that signs requests (PEM or JWK) at
+    /// /.well-known/http-message-signatures-directory; repeatable, or separated by commas
+    #[arg(
+        long = "sign-key",
+        value_name = "FILE",
+        env = "ABREAST_SIGN_KEYS",
+        value_delimiter = ','
+    )]
+    sign_keys: Vec<PathBuf>,
 }
 
 impl ListenArgs {
@@ -71,6 +82,9 @@ impl ListenArgs {
         replace(self.access_log.as_ref(), "access_log", &mut file.access_log, origins);
         let format = self.access_log_format.as_ref();
         replace(format, "access_log_format", &mut file.access_log_format, origins);
+        let has_keys = self.sign_keys.iter().any(|file| !file.as_os_str().is_empty());
+        let keys = has_keys.then_some(&self.sign_keys);
+        replace(keys, "sign_keys", &mut file.sign_keys, origins);
         if self.tls_cert.is_some() || self.tls_key.is_some() {
             let tls = file.tls.get_or_insert_default();
             replace(self.tls_cert.as_ref(), "tls.cert", &mut tls.cert, origins);
@@ -91,6 +105,9 @@ pub(crate) struct ListenConfig {
     tls: Option<[PathBuf; 2]>,
     access_log: Option<PathBuf>,
     access_log_format: AccessFormat,
+    /// The public keys that sign requests of copies.
+    keys: Option<KeyDirectory>,
+    clients: ClientsConfig,
 }
 
 impl ListenConfig {
@@ -105,6 +122,8 @@ impl ListenConfig {
             tls: check_tls(file, problems),
             access_log: file.access_log.clone().filter(|file| !file.as_os_str().is_empty()),
             access_log_format: check_format(file, problems),
+            clients: clients::check(file, problems),
+            keys: check_sign_keys(file.sign_keys.as_deref().unwrap_or_default(), problems),
         }
     }
 
@@ -124,6 +143,9 @@ impl ListenConfig {
             trusted_proxies: self.trusted_proxies.clone(),
             certificate,
             strip_prefix: self.strip_prefix,
+            keys: self.keys.clone(),
+            requests_per_client: self.clients.each,
+            known_clients: self.clients.known.clone(),
             connections,
             ..ServerOptions::default()
         })
@@ -191,6 +213,17 @@ fn check_tls(file: &File, problems: &mut Vec<String>) -> Option<[PathBuf; 2]> {
             None
         }
     }
+}
+
+fn check_sign_keys(files: &[PathBuf], problems: &mut Vec<String>) -> Option<KeyDirectory> {
+    let mut keys = Vec::new();
+    for file in files.iter().filter(|file| !file.as_os_str().is_empty()) {
+        match small_file::signing_key(file) {
+            Ok(key) => keys.push(key),
+            Err(error) => problems.push(format!("`sign_keys`: {error:#}")),
+        }
+    }
+    (!keys.is_empty()).then(|| KeyDirectory::new(keys))
 }
 
 fn check_format(file: &File, problems: &mut Vec<String>) -> AccessFormat {

@@ -6,7 +6,7 @@ mod server;
 mod set;
 
 pub(crate) use declare::{Declared, Key, Table};
-pub(crate) use server::{ApiFile, FILE, File, HubFile, NotifyFile, XmppFile};
+pub(crate) use server::{ApiFile, FILE, File, HubFile, KnownFile, NotifyFile, XmppFile};
 pub(crate) use set::{
     AllVersions, CategoryFile, DumpsFile, EndpointFile, OptionsFile, RuleFile, SET, SetFile,
     SetLinkFile, VersionsFile, VersionsTable,
@@ -44,6 +44,7 @@ mod tests {
         let read = [
             keys_of::<File>(),
             keys_of::<server::TlsFile>(),
+            keys_of::<server::KnownFile>(),
             keys_of::<ApiFile>(),
             keys_of::<HubFile>(),
             keys_of::<NotifyFile>(),
@@ -94,6 +95,7 @@ mod tests {
         let mut compared = 0;
         for table in tables() {
             let more = match table.name {
+                "[[known]]" => "name = \"a\"\ntoken = \"t\"\n",
                 "[hub]" => "redirect = \"http://h.example/\"\n",
                 "[xmpp]" => "jid = \"a@h.example\"\npassword_command = \"true\"\n",
                 "[[set.links]]" => "match = \"*\"\nrel = \"describedby\"\nhref = \"x\"\n",

@@ -1,6 +1,7 @@
 //! Secrets and certificates in files of the user. They are read here with a limit, in the same way when they are used and
 //! when a configuration is checked, so that the check finds every file that a run would refuse.
 
+use abreast_net::SigningKey;
 use anyhow::{Context as _, Result, bail};
 use std::fs::File;
 use std::io::Read as _;
@@ -51,6 +52,16 @@ pub(crate) fn secret(path: &Path, most: u64) -> Result<String> {
         tracing::warn!("`{shown}` can be read by other users: chmod 600 {shown}");
     }
     text(path, most)
+}
+
+/// Reads a private key that signs requests; others had better not be able to read it.
+///
+/// # Errors
+/// As [`text`], and for a file that is not such a key.
+pub(crate) fn signing_key(path: &Path) -> Result<SigningKey> {
+    let text = secret(path, SECRET_MAX)?;
+    SigningKey::parse(text.as_bytes())
+        .with_context(|| format!("`{}` is not a key for signatures", path.display()))
 }
 
 /// Checks a file with certificates that are trusted.

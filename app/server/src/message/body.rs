@@ -2,7 +2,6 @@
 
 use crate::observe::access::Entry;
 use abreast_folder::Stat;
-use abreast_net::InFlight;
 use bytes::Bytes;
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
@@ -33,17 +32,17 @@ impl ResponseBody {
     }
 }
 
-/// A body that counts its request as in flight until the last byte was sent.
-pub(crate) struct Guarded {
+/// A body that holds what counts its request as in flight, until the last byte was sent.
+pub(crate) struct Guarded<H> {
     body: ResponseBody,
     /// The request in the access log, whose line is written when this is dropped.
     entry: Option<Box<Entry>>,
-    _in_flight: InFlight,
+    _held: H,
 }
 
-impl Guarded {
-    pub(crate) fn new(body: ResponseBody, entry: Option<Box<Entry>>, in_flight: InFlight) -> Self {
-        let mut guarded = Self { body, entry, _in_flight: in_flight };
+impl<H> Guarded<H> {
+    pub(crate) fn new(body: ResponseBody, entry: Option<Box<Entry>>, held: H) -> Self {
+        let mut guarded = Self { body, entry, _held: held };
         guarded.note_end();
         guarded
     }
@@ -57,7 +56,7 @@ impl Guarded {
     }
 }
 
-impl Body for Guarded {
+impl<H: Unpin> Body for Guarded<H> {
     type Data = Bytes;
     type Error = io::Error;
 

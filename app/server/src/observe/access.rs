@@ -165,6 +165,8 @@ pub(crate) struct Entry {
     /// The log that is open at the end of the request gets the line.
     log: Arc<CurrentLog>,
     client: IpAddr,
+    /// The name of a known client.
+    user: Option<String>,
     method: Method,
     target: Uri,
     version: Version,
@@ -190,6 +192,7 @@ impl Entry {
         Self {
             log: Arc::clone(log),
             client,
+            user: None,
             method: request.method().clone(),
             target: request.uri().clone(),
             version: request.version(),
@@ -207,6 +210,11 @@ impl Entry {
     /// The identifier of the request, which its answer repeats.
     pub(crate) fn id(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.id).ok()
+    }
+
+    /// Names the known client of the request.
+    pub(crate) fn set_user(&mut self, name: Option<&str>) {
+        self.user = name.map(str::to_owned);
     }
 
     pub(crate) fn answered(&mut self, status: StatusCode) {
@@ -236,7 +244,11 @@ impl Entry {
         // `Sat, 28 Nov 2026 21:29:53 GMT`, of which the combined format has other parts.
         let part = |range| date.get(range).unwrap_or_default();
         let (day, month, year, time) = (part(5..7), part(8..11), part(12..16), part(17..25));
-        let mut line = format!("{} - - [{day}/{month}/{year}:{time} +0000] \"", self.client);
+        let mut line = format!(
+            "{} - {} [{day}/{month}/{year}:{time} +0000] \"",
+            self.client,
+            self.user.as_deref().unwrap_or("-")
+        );
         quote(&mut line, self.method.as_str().as_bytes());
         line.push(' ');
         quote(&mut line, self.target.to_string().as_bytes());
@@ -264,6 +276,7 @@ impl Entry {
         let line = serde_json::json!({
             "time": Timestamp::from_micros(since_epoch.as_micros() as i64).to_string(),
             "client": self.client,
+            "user": self.user,
             "method": self.method.as_str(),
             "target": String::from_utf8_lossy(short(target.as_bytes())),
             "version": format!("{:?}", self.version),

@@ -51,6 +51,16 @@ pub const METRICS: &[Metric] = &[
         &["class"],
         "Answers by class of their status, such as 2xx.",
     ),
+    total(
+        "abreast_http_limited_total",
+        &[],
+        "Requests answered with 429, because their client had too many in flight.",
+    ),
+    total(
+        "abreast_http_known_requests_total",
+        &["client"],
+        "Requests of each known client, by its signature or token.",
+    ),
     spread(
         "abreast_http_request_seconds",
         &["kind"],

@@ -8,6 +8,7 @@ use crate::api;
 use crate::connection::client::{Peer, TrustedProxies};
 use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
+use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::present;
 use crate::message::respond::{Answer, problem, text, try_later};
@@ -21,15 +22,15 @@ use crate::site::resource;
 use crate::site::served::{CurrentSite, ServedSet, Site};
 use abreast_hub::Client;
 use abreast_net::{
-    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, TRACE,
-    accept_until, continue_trace, serve_until,
+    ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
+    TRACE, accept_until, continue_trace, serve_until,
 };
 use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
-    TRANSFER_ENCODING, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
+    HOST, LOCATION, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -41,7 +42,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -53,6 +54,9 @@ use tracing::field::{Empty, debug};
 const MAX_HEAD: usize = 64 * 1024;
 /// Most bytes of a request target: twice the longest published URI.
 const MAX_TARGET: usize = 16 * 1024;
+
+/// How long verifiers may keep the keys that sign requests: so long a removed key remains valid.
+const KEYS_MAY_BE_CACHED: &str = "max-age=3600";
 
 /// How often the files of the certificate are checked.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -77,6 +81,13 @@ pub struct ServerOptions {
     /// Whether the paths of requests include the path of the public URL, which the server then
     /// removes. Default: no, because proxies usually remove it.
     pub strip_prefix: bool,
+    /// Public keys that sign requests of copies, served at [`KeyDirectory::PATH`]. Default: none.
+    pub keys: Option<KeyDirectory>,
+    /// Most requests in flight of a client that is not known, 0 for no limit. Default 64. Requests from
+    /// this machine, and through a proxy that does not report the address of its client, are not limited.
+    pub requests_per_client: usize,
+    /// Clients with a limit of their own. Default: none.
+    pub known_clients: Vec<KnownClient>,
 }
 
 impl Default for ServerOptions {
@@ -89,6 +100,9 @@ impl Default for ServerOptions {
             trusted_proxies: TrustedProxies::default(),
             certificate: None,
             strip_prefix: false,
+            keys: None,
+            requests_per_client: REQUESTS_PER_CLIENT,
+            known_clients: Vec::new(),
         }
     }
 }
@@ -159,8 +173,11 @@ impl Server {
         if let Some(certificate) = &self.options.certificate {
             tokio::spawn(renew(Arc::clone(certificate), stop.clone()));
         }
+        let clients =
+            ClientLimits::new(self.options.requests_per_client, &self.options.known_clients);
         let shared = Arc::new(Shared {
             sites,
+            clients,
             options: self.options,
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
@@ -207,6 +224,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 
 struct Shared {
     sites: Arc<CurrentSite>,
+    clients: ClientLimits,
     options: ServerOptions,
     stopping: AtomicBool,
     /// Ends event streams, which would not end by themselves.
@@ -299,7 +317,7 @@ async fn handle(
     mut request: Request<Incoming>,
     peer: Peer,
     in_flight: InFlight,
-) -> io::Result<Response<Guarded>> {
+) -> io::Result<Response<Guarded<(InFlight, ClientRequest)>>> {
     let begun = Instant::now();
     let site = &shared.sites.now();
     let base = site.publisher.urls().base();
@@ -310,6 +328,11 @@ async fn handle(
         let (address, is_trusted) = (client.nearest(), proxies.trusts_peer(peer));
         Box::new(Entry::new(&shared.sites.access_log, &request, address, is_trusted))
     });
+    let token = |secret: &str| Some(site.api.as_ref()?.tokens.find(secret)?.name);
+    let known = shared.clients.known(base, request.method(), request.headers(), token);
+    if let Some((entry, known)) = entry.as_mut().zip(known) {
+        entry.set_user(shared.clients.name(known));
+    }
     if shared.options.strip_prefix
         && let Some(uri) = without_prefix(request.uri(), base)
     {
@@ -336,7 +359,23 @@ async fn handle(
     if proxies.trusts_peer(peer) {
         continue_trace(&span, request.headers());
     }
-    let (part, answer) = answer(shared, site, request, client).instrument(span.clone()).await?;
+    let is_waiting = api::is_path(uri.path()) && api::waits(&uri);
+    // Requests that wait have a limit of their own.
+    let counted = if is_waiting {
+        Some(ClientRequest::uncounted())
+    } else {
+        shared.clients.enter(&client, known)
+    };
+    let (part, answer, counted) = match counted {
+        Some(counted) => {
+            let answer = answer(shared, site, request, client).instrument(span.clone());
+            let (part, answer) = answer.await?;
+            (part, answer, counted)
+        }
+        None => (Part::Other, too_many(&request), ClientRequest::uncounted()),
+    };
+    // Streams of events have a limit of their own, too.
+    let counted = if is_stream(&answer) { ClientRequest::uncounted() } else { counted };
     let mut answer = present(answer, &accepted, base, is_probe).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -354,7 +393,28 @@ async fn handle(
         }
     }
     tracing::debug!(%client, %method, path = uri.path(), status = status.as_u16());
-    Ok(answer.map(|body| Guarded::new(body, entry, in_flight)))
+    Ok(answer.map(|body| Guarded::new(body, entry, (in_flight, counted))))
+}
+
+/// The answer to a client that has as many requests in flight as it may have [rfc6585 §4].
+fn too_many(request: &Request<Incoming>) -> Answer {
+    let mut answer = problem(
+        StatusCode::TOO_MANY_REQUESTS,
+        "this client has too many requests in flight: repeat it when another one is complete",
+    );
+    let headers = answer.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    // The body of the request is not read.
+    if !request.body().is_end_stream() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Whether an answer is an endless stream of events.
+fn is_stream(answer: &Answer) -> bool {
+    let media_type = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    media_type.is_some_and(|media_type| media_type.starts_with(b"text/event-stream"))
 }
 
 async fn answer(
@@ -498,6 +558,9 @@ async fn dispatch(
             blocking(site, move |site| health::ready(site, stopping)).await
         }
         Route::Metrics => blocking(site, health::metrics).await,
+        Route::Published(path) if is_directory(&path) && shared.options.keys.is_some() => {
+            Ok(keys(shared.options.keys.as_ref(), site.publisher.urls().base()))
+        }
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
@@ -631,6 +694,28 @@ fn to_page(set: &ServedSet) -> Answer {
     if let Ok(location) = HeaderValue::from_str(&page) {
         answer.headers_mut().insert(LOCATION, location);
     }
+    answer
+}
+
+/// Whether this is the path of the keys that sign requests, without its first slash.
+fn is_directory(path: &str) -> bool {
+    KeyDirectory::PATH.strip_prefix('/') == Some(path)
+}
+
+/// The keys that sign requests, with a proof that this server has them
+/// [web-bot-auth].
+fn keys(keys: Option<&KeyDirectory>, base: &str) -> Answer {
+    let Some(keys) = keys else {
+        return problem(StatusCode::NOT_FOUND, "this server publishes no keys");
+    };
+    let mut answer = text(KeyDirectory::MEDIA_TYPE, keys.document().to_owned());
+    let headers = answer.headers_mut();
+    for (name, value) in keys.headers(base, SystemTime::now()) {
+        if let Some(name) = name {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(KEYS_MAY_BE_CACHED));
     answer
 }
 

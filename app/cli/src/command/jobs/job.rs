@@ -58,6 +58,8 @@ impl Job {
         let needing: &[&str] = match key {
             "password_file" | "password_command" => &["user"],
             "client_cert" => &["client_key"],
+            "sign_agent" => &["sign_key"],
+            "sign_key" => &["sign_agent"],
             "callback_listen" => &["callback_url"],
             key if key.starts_with("xmpp") => {
                 &["xmpp", "xmpp_jid", "xmpp_password_file", "xmpp_password_command", "xmpp_server"]

@@ -78,6 +78,11 @@ impl Key {
         self.kind.starts_with("Needed")
     }
 
+    /// Whether the value is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.kind.contains("Vec")
+    }
+
     pub(crate) fn is_time(&self) -> bool {
         self.kind.contains("Time")
     }

@@ -1,6 +1,6 @@
 //! Settings of the server, its API and its notifications.
 
-use super::declare::{Size, Time, settings};
+use super::declare::{Needed, Size, Time, settings};
 use super::set::{SET, SetFile};
 use crate::config::faults::Origins;
 use std::path::PathBuf;
@@ -32,6 +32,15 @@ settings! {
         admin_listen: Option<String>, flag "--admin-listen", env "ABREAST_ADMIN_LISTEN", restart true;
         /// A file with the token that requests to this address need, in its first line.
         admin_token: Option<PathBuf>, key "admin_token_file", flag "--admin-token-file", env "ABREAST_ADMIN_TOKEN_FILE", restart true;
+        /// Files with the Ed25519 keys (PEM or JWK) that sign the requests of copies: their public parts are at
+        /// `/.well-known/http-message-signatures-directory` ([deploying.md](deploying.md)).
+        sign_keys: Option<Vec<PathBuf>> = [], flag "--sign-key", env "ABREAST_SIGN_KEYS", restart true;
+        /// Most requests in flight of a client that is not known ([deploying.md](deploying.md)), which is an address or
+        /// a /64 network of IPv6; `0` for no limit.
+        requests_per_client: Option<u64> = 64, restart true;
+        /// Clients with another limit.
+        #[serde(default)]
+        known: Vec<KnownFile>, table KNOWN, restart true;
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.
@@ -60,6 +69,21 @@ settings! {
         cert: Option<PathBuf>, flag "--tls-cert", env "ABREAST_TLS_CERT", restart true;
         /// A PEM file with its private key.
         key: Option<PathBuf>, flag "--tls-key", env "ABREAST_TLS_KEY", restart true;
+    }
+}
+
+settings! {
+    /// A client that this server knows by its signature or token, with another limit
+    /// ([deploying.md](deploying.md)).
+    KNOWN KnownFile "[[known]]" {
+        /// Name in the access log and in metrics: letters, digits, `.`, `_`, `-`.
+        name: Needed<String>, restart true;
+        /// A file with the public Ed25519 keys of its signatures: PEM, a JWK, or a JWK Set.
+        key: Option<PathBuf>, restart true;
+        /// The name of its token, of `abreast token create`.
+        token: Option<String>, restart true;
+        /// How many times as many requests as another client it may have in flight, 1 to 10000.
+        share: Option<u64> = 10, restart true;
     }
 }
 
