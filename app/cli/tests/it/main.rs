@@ -73,6 +73,7 @@ mod topic_host;
 mod triples;
 mod validate;
 mod versions;
+mod webhooks;
 mod world;
 #[cfg(feature = "xmpp")]
 mod xmpp;
