@@ -253,7 +253,9 @@ fn private_files(file: &File) -> Vec<(String, PathBuf)> {
         ("tls.key", tls.and_then(|tls| tls.key.as_ref().or(tls.cert.as_ref()))),
         ("xmpp.password_file", xmpp.and_then(|xmpp| xmpp.password_file.as_ref())),
     ];
-    let all = own.into_iter().chain(of_endpoints.chain(of_webhooks).map(|(key, file)| (key, file.as_ref())));
+    let all = own
+        .into_iter()
+        .chain(of_endpoints.chain(of_webhooks).map(|(key, file)| (key, file.as_ref())));
     all.filter_map(|(key, file)| Some((key.to_owned(), file?.clone()))).collect()
 }
 

@@ -5,9 +5,7 @@ use crate::config::webhook::WebhookConfig;
 use crate::config::webhook_body::webhook_body;
 use crate::config::xmpp::XmppConfig;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
-use abreast_hub::{
-    Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions,
-};
+use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
 use abreast_source::projection::{Topic, TopicContent};

@@ -83,7 +83,9 @@ impl WebhookCheck {
                         (Some(_), Some(_)) => "two secrets are given",
                         _ => "no secret is given",
                     };
-                    let help = format!("help: give either `secret_file` or `secret_command`, or set {VARIABLE}");
+                    let help = format!(
+                        "help: give either `secret_file` or `secret_command`, or set {VARIABLE}"
+                    );
                     problem("secret_file", &format!("{what} ({help})"));
                     continue;
                 }
@@ -180,11 +182,17 @@ mod tests {
             (format!("{url}{}", file("bad", "whsec_%\n")), "not base64"),
             (format!("{url}{}", file("blank", " \n")), "there is no secret"),
             (format!("{url}{}", file("many", "1\n2\n3\n4\n5\n")), "more than 4 secrets"),
-            (format!("{url}{one}{url}{one}"), "`set.webhook` 2: `url`: `https://me.example/in` is there twice"),
+            (
+                format!("{url}{one}{url}{one}"),
+                "`set.webhook` 2: `url`: `https://me.example/in` is there twice",
+            ),
             (format!("{private}{one}"), "private address"),
             (format!("[[webhook]]\nurl = \"http://localhost/\"\n{one}"), "private address"),
             (format!("[[webhook]]\nurl = \"http://[::1]/\"\n{one}"), "private address"),
-            (format!("[[webhook]]\nurl = \"https://me:hush@h.example/\"\n{one}"), "cannot be a webhook"),
+            (
+                format!("[[webhook]]\nurl = \"https://me:hush@h.example/\"\n{one}"),
+                "cannot be a webhook",
+            ),
             (format!("[[webhook]]\nurl = \"ftp://h.example/\"\n{one}"), "cannot be a webhook"),
         ] {
             let (_, problems, _) = check(&text, false);

@@ -223,9 +223,8 @@ impl World {
 
     /// The targets of the hub, by the command for a stopped server.
     fn targets(&self) -> String {
-        let output = run(abreast()
-            .args(["hub", "targets", "--json", "--data"])
-            .arg(self.path("data")));
+        let output =
+            run(abreast().args(["hub", "targets", "--json", "--data"]).arg(self.path("data")));
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -471,16 +470,17 @@ fn webhooks_of_entities_get_their_iris() {
     let receiver = Receiver::new();
     let mut world = World::new();
     let triples = |names: &[&str]| {
-        let lines = names.iter().map(|name| {
-            format!("<http://e.example/{name}> <http://e.example/p> \"{name}\" .\n")
-        });
+        let lines = names
+            .iter()
+            .map(|name| format!("<http://e.example/{name}> <http://e.example/p> \"{name}\" .\n"));
         lines.collect::<String>()
     };
     fs::remove_file(world.path("set/before")).unwrap();
     world.write("set/all.nt", &triples(&["a"]));
     world.configure("", &[receiver.url()]);
     let text = fs::read_to_string(world.path("abreast.toml")).unwrap();
-    world.write("abreast.toml", &text.replace("name = \"set\"", "name = \"set\"\norigin = \"rdf\""));
+    world
+        .write("abreast.toml", &text.replace("name = \"set\"", "name = \"set\"\norigin = \"rdf\""));
     world.run();
     world.write("set/new.nt", &triples(&["a", "b"]));
     fs::rename(world.path("set/new.nt"), world.path("set/all.nt")).unwrap();
@@ -495,7 +495,8 @@ fn published_secrets_of_webhooks_are_refused() {
     let receiver = Receiver::new();
     let world = World::new();
     let show = |command: &str| {
-        let output = run(abreast().args(["config", command, "--config"]).arg(world.path("abreast.toml")));
+        let output =
+            run(abreast().args(["config", command, "--config"]).arg(world.path("abreast.toml")));
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     };

@@ -363,6 +363,10 @@ impl Engine {
                 entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
             }
         }
+        // There are few webhooks: store the result at once, so that a kill repeats little.
+        if job.kind == TargetKind::Webhook {
+            state.save_at = Some(now);
+        }
         if state
             .table
             .get(place)
