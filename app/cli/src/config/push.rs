@@ -66,7 +66,7 @@ pub(crate) struct PushConfig {
     pub(crate) xmpp: Option<XmppConfig>,
     /// The nodes' addresses by the names of their sets.
     pub(crate) nodes: BTreeMap<String, String>,
-    /// The webhooks by the names of their sets.
+    /// The webhooks of each set.
     pub(crate) webhooks: BTreeMap<String, Vec<WebhookConfig>>,
 }
 

@@ -8,9 +8,9 @@ use abreast_webtypes::without_login;
 use anyhow::{Result, bail};
 use std::sync::Arc;
 
-/// Most secrets of a webhook: one, and those that it replaces.
+/// Most secrets of a webhook: the current secret and former secrets.
 const SECRETS_MAX: usize = 4;
-/// The secret of a webhook that names none.
+/// The secret of a webhook without `secret_file` and `secret_command`.
 const VARIABLE: &str = "ABREAST_WEBHOOK_SECRET";
 
 /// A webhook, checked.
@@ -66,7 +66,7 @@ impl WebhookCheck {
                 (Some(file), None, _) => Password::File(file),
                 (None, Some(command), _) => Password::Command(command),
                 (None, None, Some(text)) => {
-                    // Who has the secret could send requests to the other address.
+                    // A receiver with the secret could send requests to the other address.
                     let first = self.of_environment.get_or_insert_with(|| file.url.clone());
                     if *first != file.url {
                         let help = "help: give each webhook a `secret_file`";
@@ -108,7 +108,7 @@ impl WebhookCheck {
     }
 }
 
-/// Whether the address itself is private; names are looked up when they are used.
+/// Whether the address itself is private. Hosts are resolved when a request is sent.
 fn is_private(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     match url.host() {

@@ -22,8 +22,8 @@ struct Body<'a> {
     changes: Vec<RecordAnswer>,
 }
 
-/// The changes of a set at positions `after < p <= last`, or as many of them as a request may have; and
-/// the position of the last of these.
+/// The changes of a set at positions `after < p <= last`, or the first changes up to the limit of a request;
+/// and the position of the last change in the body.
 pub(super) fn webhook_body(
     publisher: &Publisher,
     set: &PublishedSet,

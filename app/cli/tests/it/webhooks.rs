@@ -485,8 +485,10 @@ fn webhooks_of_entities_get_their_iris() {
     world.write("set/new.nt", &triples(&["a", "b"]));
     fs::rename(world.path("set/new.nt"), world.path("set/all.nt")).unwrap();
     eventually("it arrives", || receiver.names().last().is_some_and(|name| name == "b"));
+    // The first description can be a change before the webhook begins.
     let of_api = world.json("/api/v1/sets/set/changes?after=0");
-    assert_eq!(of_api["changes"], Value::from(receiver.changes()));
+    assert_eq!(of_api["changes"].as_array().unwrap().last(), receiver.changes().last());
+    assert_eq!(receiver.changes().last().unwrap()["uri"], "http://e.example/b");
     verify(&receiver.seen(), &[SECRET]);
 }
 
@@ -495,8 +497,7 @@ fn published_secrets_of_webhooks_are_refused() {
     let receiver = Receiver::new();
     let world = World::new();
     let show = |command: &str| {
-        let output =
-            run(abreast().args(["config", command, "--config"]).arg(world.path("abreast.toml")));
+        let output = run(abreast().args(["config", command]).arg(world.path("abreast.toml")));
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     };

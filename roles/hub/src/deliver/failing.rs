@@ -11,8 +11,7 @@ pub struct FailingHub {
     pub target: TargetId,
     /// URL of the topic whose notifications fail.
     pub topic: String,
-    /// The hub's or the node's URL, or the host of a webhook: whoever knows the whole URL of a webhook
-    /// may be able to use it.
+    /// The hub's or the node's URL, or the host of a webhook, because the whole URL may be a secret.
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,

@@ -17,6 +17,7 @@ pub(crate) mod payloads;
 mod preparation;
 mod run;
 pub(crate) mod table;
+mod webhook_attempt;
 pub(crate) mod webhooks;
 pub(crate) mod worker;
 

@@ -31,8 +31,8 @@ pub trait Payloads: Send + Sync + 'static {
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
 
     /// The body of a webhook, in JSON, for the topic's changes at positions `after < p <= last`, or for
-    /// the first of them if all are too large. Returns the position of its last change, which is after
-    /// `after`.
+    /// the first changes if all are too large. Also returns the position of the last change in the
+    /// body, which is after `after`.
     ///
     /// # Errors
     /// When they cannot be read, or the topic has none.
@@ -110,7 +110,7 @@ pub(crate) enum PayloadLookup {
 /// The changes of a request to a webhook.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WebhookBatch {
-    /// Offset of the last notification with one of them.
+    /// Offset of the last notification with such changes.
     pub(crate) end: Offset,
     /// The changes are after this position.
     pub(crate) after: Position,
@@ -287,8 +287,8 @@ impl PayloadCache {
         }))
     }
 
-    /// Finds the changes for the next request to a webhook: those of the notification at `offset`, and of
-    /// the ones after it that the log had accepted by `until`.
+    /// Finds the changes for the next request to a webhook: the changes of the notification at `offset`,
+    /// and of later notifications that the log had accepted by `until`.
     pub(crate) async fn webhook_batch(
         self: &Arc<Self>,
         topic: TopicId,
@@ -323,8 +323,8 @@ impl PayloadCache {
             .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
     }
 
-    /// The body of a webhook for these changes, or for as many of them as it may have. Returns the
-    /// position of its last change, too.
+    /// The body of a webhook for these changes, or for the first changes up to the limit, and the
+    /// position of the last change in the body.
     pub(crate) fn webhook_body(
         &self,
         topic_url: &str,

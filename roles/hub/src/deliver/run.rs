@@ -522,7 +522,7 @@ impl Engine {
                 TargetKind::Webhook => "a webhook",
                 _ => "another hub",
             };
-            // Whoever knows the whole URL of a webhook may be able to use it.
+            // The whole URL of a webhook may be a secret.
             let hub = match job.kind {
                 TargetKind::Webhook => host_of(&entry.address),
                 _ => entry.address.to_string(),

@@ -91,7 +91,7 @@ impl Running {
             tracing::error!("{error:#} (help: reload again, or restart)");
         }
         let is_due = is_other || is_notified_otherwise || self.lacks_notifier();
-        // Secrets can be others in the same files.
+        // The same files can contain new secrets.
         if !is_due && let Some(delivery) = &self.delivery {
             let kept = delivery.keep_webhooks(&self.parts.push, &self.site.now());
             if let Err(error) = kept {
