@@ -163,7 +163,7 @@ mod tests {
         let file = |name: &str, text: &str| {
             let path = place.path().join(name);
             std::fs::write(&path, text).unwrap();
-            format!("secret_file = {path:?}\n")
+            format!("secret_file = \"{}\"\n", path.display())
         };
         let one = file("one", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
         let url = "[[webhook]]\nurl = \"https://me.example/in\"\n";

@@ -6,6 +6,7 @@ use abreast_testkit::{Running, eventually, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -154,13 +155,14 @@ impl World {
     }
 
     fn configure(&self, head: &str, urls: &[String]) {
-        let (data, set, secret) = (self.path("data"), self.path("set"), self.path("secret"));
+        let root = self.place.path().display();
         let mut text = format!(
-            "data = {data:?}\n{head}\n[notify]\ndebounce = \"30ms\"\n[[set]]\nname = \"set\"\nfolder = {set:?}\n\
-             debounce = \"30ms\"\n"
+            "data = \"{root}/data\"\n{head}\n[notify]\ndebounce = \"30ms\"\n[[set]]\nname = \"set\"\n\
+             folder = \"{root}/set\"\ndebounce = \"30ms\"\n"
         );
         for url in urls {
-            text += &format!("[[set.webhook]]\nurl = \"{url}\"\nsecret_file = {secret:?}\n");
+            let _ =
+                write!(text, "[[set.webhook]]\nurl = \"{url}\"\nsecret_file = \"{root}/secret\"\n");
         }
         self.write("abreast.toml", &text);
     }
