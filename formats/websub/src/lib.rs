@@ -11,6 +11,9 @@ pub use deliver::events::{
 pub use deliver::signature::{
     Key, MAX_SIGNATURE_LENGTH, Method, SIGNATURE_HEADER, Signature, SignatureError, verify,
 };
+pub use deliver::webhook::{
+    WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP, WebhookKey, WebhookSecretError,
+};
 pub use discover::header::{LinksError, PublishedLinks, topic_links};
 pub use discover::{
     DiscoverError, Discovered, DiscoverySource, MAX_BODY_LENGTH, MAX_HUBS, discover, in_body,

@@ -12,6 +12,7 @@ pub use deliver::options::{
     HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions,
 };
 pub use deliver::payloads::{Gap, NoPayloads, Payloads};
+pub use deliver::webhooks::{ReadKeys, Webhooks};
 pub use hub::Hub;
 pub use message::client::{Client, Publisher};
 pub use message::error::HubError;

@@ -20,6 +20,8 @@ pub enum TargetKind {
     FormSubmission,
     /// A node of an XMPP service, to which each notification is published.
     Node,
+    /// A configured webhook, which gets changes as JSON.
+    Webhook,
 }
 
 /// A key shared with a subscriber. Not shown by `Debug`.
@@ -165,7 +167,7 @@ pub enum Ending {
     Denied,
     /// An operator of the hub ended it.
     ByHand,
-    /// Another hub, after its removal from the configuration.
+    /// Another hub, a node or a webhook, after its removal from the configuration.
     NotConfigured,
 }
 

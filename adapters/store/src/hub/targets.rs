@@ -30,11 +30,12 @@ impl TargetKind {
             Self::FatSubmission => 2,
             Self::FormSubmission => 3,
             Self::Node => 4,
+            Self::Webhook => 5,
         }
     }
 
     fn from_number(number: i64) -> Option<Self> {
-        [Self::Subscription, Self::FatSubmission, Self::FormSubmission, Self::Node]
+        [Self::Subscription, Self::FatSubmission, Self::FormSubmission, Self::Node, Self::Webhook]
             .into_iter()
             .find(|kind| kind.number() == number)
     }

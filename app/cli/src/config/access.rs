@@ -363,10 +363,6 @@ pub(crate) enum Password {
     /// The first line that a shell command prints.
     Command(String),
     /// The environment, which has it already.
-    #[cfg_attr(
-        not(feature = "xmpp"),
-        expect(dead_code, reason = "only the feature `xmpp` has one")
-    )]
     Given(String),
 }
 
@@ -382,11 +378,33 @@ impl Password {
     /// # Errors
     /// The file cannot be read, or the command fails.
     pub(crate) fn read(&self) -> Result<String> {
+        let text = self.read_text()?;
+        Ok(if matches!(self, Self::Given(_)) { text } else { first_line(&text) })
+    }
+
+    /// All lines, if each is a password.
+    ///
+    /// # Errors
+    /// As [`Password::read`].
+    pub(crate) fn read_text(&self) -> Result<String> {
         match self {
-            Self::File(file) => Ok(first_line(&small_file::secret(file, SECRET_MAX)?)),
-            Self::Command(command) => Ok(first_line(&printed_by(command)?)),
+            Self::File(file) => small_file::secret(file, SECRET_MAX),
+            Self::Command(command) => printed_by(command),
             Self::Given(password) => Ok(password.clone()),
         }
+    }
+
+    /// As [`Password::read_text`]; `None` where commands would run or pipes be emptied.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn check_text(&self) -> Result<Option<String>> {
+        let is_repeatable = match self {
+            Self::File(file) => small_file::is_repeatable(file),
+            Self::Command(_) => false,
+            Self::Given(_) => true,
+        };
+        is_repeatable.then(|| self.read_text()).transpose()
     }
 
     /// As [`Password::read`], without running commands or taking from pipes: for these, any text.

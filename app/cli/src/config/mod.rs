@@ -25,6 +25,8 @@ mod store_folder;
 pub(crate) mod sync_args;
 pub(crate) mod target;
 pub(crate) mod versions;
+pub(crate) mod webhook;
+mod webhook_body;
 pub(crate) mod xmpp;
 
 pub(crate) use file::is_of_environment;
@@ -150,13 +152,27 @@ impl ServeConfig {
             &mut problems,
         );
         faults.extend(origins.place("", problems));
+        let mut webhook_check = webhook::WebhookCheck::new(push.options.private_callbacks);
         let mut slugs = HashSet::new();
         let mut sets: Vec<SetConfig> = Vec::new();
         let mut missing = [Vec::new(), Vec::new()];
-        for (number, set) in file.set.into_iter().enumerate() {
+        for (number, mut set) in file.set.into_iter().enumerate() {
             let mut problems = Vec::new();
+            let mut unread = Vec::new();
+            let webhooks = std::mem::take(&mut set.webhook);
+            let webhooks = webhook_check.check(webhooks, &mut problems, &mut unread);
             let has_node = set.xmpp_node.is_some();
             let set = check_set(set, &mut slugs, &mut problems);
+            if !webhooks.is_empty() {
+                if push.notify.is_none() {
+                    problems.push(
+                        "`webhook`: notifications are switched off (help: leave out `notify.enabled`, and `hub.enabled` or \
+                         name other hubs)"
+                            .to_owned(),
+                    );
+                }
+                push.webhooks.insert(set.slug.clone(), webhooks);
+            }
             let wrong = match &push.xmpp {
                 Some(xmpp) => match xmpp.node(&set.xmpp_node) {
                     Ok(node) => {
@@ -204,6 +220,7 @@ impl ServeConfig {
             for (missing, found) in missing.iter_mut().zip([&set.missing, &set.missing_secret]) {
                 missing.extend(origins.place(&place, found.iter().cloned().collect()));
             }
+            missing[1].extend(origins.place(&place, unread));
             sets.push(set);
         }
         let (data_in_file, new_store, confirm_deletions) = (None, false, false);
@@ -228,6 +245,8 @@ fn private_files(file: &File) -> Vec<(String, PathBuf)> {
     let of_endpoints = file.set.iter().filter_map(|set| set.endpoint.as_ref()).flat_map(|own| {
         [("endpoint.password_file", &own.password_file), ("endpoint.token_file", &own.token_file)]
     });
+    let of_webhooks = file.set.iter().flat_map(|set| &set.webhook);
+    let of_webhooks = of_webhooks.map(|webhook| ("set.webhook.secret_file", &webhook.secret_file));
     let (tls, xmpp) = (file.tls.as_ref(), file.xmpp.as_ref());
     let own = [
         ("access_log", file.access_log.as_ref().filter(|log| log.as_os_str() != "-")),
@@ -235,7 +254,9 @@ fn private_files(file: &File) -> Vec<(String, PathBuf)> {
         ("tls.key", tls.and_then(|tls| tls.key.as_ref().or(tls.cert.as_ref()))),
         ("xmpp.password_file", xmpp.and_then(|xmpp| xmpp.password_file.as_ref())),
     ];
-    let all = own.into_iter().chain(of_endpoints.map(|(key, file)| (key, file.as_ref())));
+    let all = own
+        .into_iter()
+        .chain(of_endpoints.chain(of_webhooks).map(|(key, file)| (key, file.as_ref())));
     all.filter_map(|(key, file)| Some((key.to_owned(), file?.clone()))).collect()
 }
 

@@ -1,12 +1,14 @@
 //! Notifications: `[hub]` and `[notify]` of the configuration, and the services they start.
 
 use crate::config::settings::{HubFile, NotifyFile, XmppFile};
+use crate::config::webhook::WebhookConfig;
+use crate::config::webhook_body::webhook_body;
 use crate::config::xmpp::XmppConfig;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
-use abreast_source::projection::Topic;
+use abreast_source::projection::{Topic, TopicContent};
 use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
 use abreast_websub::{LeaseLimits, Method};
@@ -64,6 +66,8 @@ pub(crate) struct PushConfig {
     pub(crate) xmpp: Option<XmppConfig>,
     /// The nodes' addresses by the names of their sets.
     pub(crate) nodes: BTreeMap<String, String>,
+    /// The webhooks of each set.
+    pub(crate) webhooks: BTreeMap<String, Vec<WebhookConfig>>,
 }
 
 /// Checks `[hub]`, `[notify]` and `[xmpp]`; every problem is added to the others.
@@ -169,7 +173,8 @@ pub(crate) fn check(
             .with_most(most as usize)
             .with_change_list_every(open_lists)
     });
-    PushConfig { serves, hubs: hub.hubs, submit, options, notify, xmpp, nodes: BTreeMap::new() }
+    let (nodes, webhooks) = (BTreeMap::new(), BTreeMap::new());
+    PushConfig { serves, hubs: hub.hubs, submit, options, notify, xmpp, nodes, webhooks }
 }
 
 impl PushConfig {
@@ -191,7 +196,9 @@ impl PushConfig {
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
         let hubs = self.hubs.iter().map(|hub| (hub.clone(), self.submit));
         let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));
-        keep_submissions(&store, &hubs.chain(nodes).collect::<Vec<_>>())
+        let webhooks = self.webhooks.values().flatten();
+        let webhooks = webhooks.map(|webhook| (webhook.url.clone(), SubmissionKind::Webhook));
+        keep_submissions(&store, &hubs.chain(nodes).chain(webhooks).collect::<Vec<_>>())
             .context("cannot read the other hubs from the store")?;
         let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
         #[cfg(feature = "xmpp")]
@@ -211,6 +218,11 @@ fn is_change_set_topic(topic: &Topic) -> bool {
     topic.record == format!("{}/v0.1", topic.set.slug)
 }
 
+/// The topic of the changes of a set, of which webhooks get each.
+fn is_change_topic(topic: &Topic) -> bool {
+    topic.record == topic.set.slug && topic.content == TopicContent::Changes
+}
+
 fn hub_url(base_url: &str) -> String {
     format!("{base_url}hub")
 }
@@ -224,6 +236,22 @@ impl Payloads for Rendering {
         let bytes =
             self.with(topic_url, |site| site.publisher.notification(topic_url, after, last))?;
         Ok(bytes.into())
+    }
+
+    fn webhook(
+        &self,
+        topic_url: &str,
+        after: Position,
+        last: Position,
+    ) -> Result<(Bytes, Position), LogError> {
+        self.with(topic_url, |site| {
+            let publisher = &site.publisher;
+            let path = topic_url.strip_prefix(publisher.urls().base());
+            let topic = path.and_then(|path| publisher.topic_at(path));
+            let set = topic.ok_or(PublishError::NotFound)?.set;
+            let (body, end) = webhook_body(publisher, &set, after, last)?;
+            Ok((body.into(), end))
+        })
     }
 
     fn gap(&self, topic_url: &str) -> Result<Option<Gap>, LogError> {
@@ -313,6 +341,7 @@ impl Delivery {
             published.insert(topic.url);
         }
         self.submitted = submitted;
+        self.keep_webhooks(config, site)?;
         let last_words = self
             .removed_topics(site, &published)
             .context("cannot read the topics of removed sets")?;
@@ -329,6 +358,19 @@ impl Delivery {
             Arc::new(move |topic: TopicId| hub.published(topic)),
         );
         notifier.map(Some).context("cannot start to publish notifications")
+    }
+
+    /// Starts and ends webhooks, and reads their secrets again.
+    ///
+    /// # Errors
+    /// When the store of the hub fails.
+    pub(crate) fn keep_webhooks(&self, config: &PushConfig, site: &Site) -> Result<()> {
+        let topics = site.publisher.topics();
+        let webhooks = topics.iter().filter(|topic| is_change_topic(topic)).flat_map(|topic| {
+            let of_set = config.webhooks.get(&topic.set.slug).into_iter().flatten();
+            of_set.map(|webhook| ((topic.url.clone(), webhook.url.clone()), webhook.keys()))
+        });
+        self.hub.keep_webhooks(webhooks.collect()).context("cannot keep a webhook in the store")
     }
 
     /// The topics of sets that are no longer published, in which their end is published: nobody

@@ -9,7 +9,7 @@ pub(crate) use declare::{Declared, Key, Table};
 pub(crate) use server::{ApiFile, FILE, File, HubFile, KnownFile, NotifyFile, XmppFile};
 pub(crate) use set::{
     AllVersions, CategoryFile, DumpsFile, EndpointFile, OptionsFile, RuleFile, SET, SetFile,
-    SetLinkFile, VersionsFile, VersionsTable,
+    SetLinkFile, VersionsFile, VersionsTable, WebhookFile,
 };
 
 #[cfg(test)]
@@ -56,6 +56,7 @@ mod tests {
             keys_of::<CategoryFile>(),
             keys_of::<OptionsFile>(),
             keys_of::<SetLinkFile>(),
+            keys_of::<set::WebhookFile>(),
             keys_of::<DumpsFile>(),
             keys_of::<VersionsTable>(),
         ];

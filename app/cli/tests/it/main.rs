@@ -78,6 +78,7 @@ mod topic_host;
 mod triples;
 mod validate;
 mod versions;
+mod webhooks;
 mod world;
 #[cfg(feature = "xmpp")]
 mod xmpp;

@@ -46,7 +46,8 @@ pub struct TargetAnswer {
     pub id: i64,
     /// URL of the topic that the target follows.
     pub topic: String,
-    /// `subscription`, or the kind of notifications to another hub: `content` or `form`.
+    /// `subscription`, `webhook` or `node`, or the kind of notifications to another hub: `content` or
+    /// `form`.
     pub kind: &'static str,
     /// URL of the callback or of the hub.
     pub address: String,
@@ -112,7 +113,7 @@ impl TargetAnswer {
             topic: topic.to_owned(),
             kind: kind_of(target.kind),
             address: target.address,
-            signed: target.secret.is_some(),
+            signed: target.secret.is_some() || target.kind == TargetKind::Webhook,
             state: if target.attempts > 0 {
                 "failing"
             } else if target.cursor < head {
@@ -264,6 +265,7 @@ const fn kind_of(kind: TargetKind) -> &'static str {
         TargetKind::FatSubmission => "content",
         TargetKind::FormSubmission => "form",
         TargetKind::Node => "node",
+        TargetKind::Webhook => "webhook",
     }
 }
 

@@ -1,4 +1,5 @@
-//! Deliveries: signatures and event streams.
+//! Deliveries: signatures, webhooks and event streams.
 
 pub(crate) mod events;
 pub(crate) mod signature;
+pub(crate) mod webhook;

@@ -94,6 +94,7 @@ impl Hub {
     pub fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
         let target = self.store().replay(id, to)?;
         if let Some(target) = &target {
+            self.inner().engine.webhooks.forget(id);
             self.inner().engine.moved(target);
         }
         Ok(target)

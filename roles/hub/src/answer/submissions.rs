@@ -1,7 +1,9 @@
-//! Other hubs, and nodes of XMPP services, to which notifications are submitted: which ones, until
-//! when, and whether they accept them.
+//! Other hubs, nodes of XMPP services and webhooks, to which notifications are submitted: which ones,
+//! until when, and whether they accept them.
 
 use crate::deliver::failing::FailingHub;
+use crate::deliver::table::host_of;
+use crate::deliver::webhooks::Webhooks;
 use crate::hub::Hub;
 use abreast_core::{LogError, TopicId};
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
@@ -21,6 +23,8 @@ pub enum SubmissionKind {
     /// The target is a node of an XMPP service, to which each notification is published
     /// [rs-0.1 §5.2.1].
     Node,
+    /// The target is a webhook, which gets changes as JSON; only [`Hub::keep_webhooks`] adds one.
+    Webhook,
 }
 
 impl SubmissionKind {
@@ -29,13 +33,14 @@ impl SubmissionKind {
             Self::Fat => TargetKind::FatSubmission,
             Self::Form => TargetKind::FormSubmission,
             Self::Node => TargetKind::Node,
+            Self::Webhook => TargetKind::Webhook,
         }
     }
 }
 
-/// Replaces the hubs and nodes that are notified of topics by `wanted`. Submissions to all others
-/// end. If only the kind of a submission changes, the new one continues at the offset of the old
-/// one. Requires that no hub uses the store.
+/// Replaces the hubs, nodes and webhooks that are notified of topics by `wanted`. Submissions to all
+/// others end. If a hub is notified in another form, the new submission continues at the offset of
+/// the old one. Requires that no hub uses the store.
 ///
 /// # Errors
 /// When the store fails.
@@ -44,19 +49,30 @@ pub fn keep_submissions(
     wanted: &[(String, SubmissionKind)],
 ) -> Result<(), LogError> {
     each_submission(store, |target| {
-        let kept = wanted.iter().find(|(address, _)| *address == target.address);
-        if let Some((_, kind)) = kept {
-            if target.kind == kind.target() {
-                return Ok(());
-            }
+        let at_address = || wanted.iter().filter(|(address, _)| *address == target.address);
+        if at_address().any(|(_, kind)| kind.target() == target.kind) {
+            return Ok(());
+        }
+        // A webhook and a hub can have the same address.
+        let is_form = |kind: TargetKind| {
+            matches!(kind, TargetKind::FatSubmission | TargetKind::FormSubmission)
+        };
+        let other_form = at_address().map(|(_, kind)| kind.target()).find(|kind| is_form(*kind));
+        if let Some(kind) = other_form.filter(|_| is_form(target.kind)) {
             store.put_target(NewTarget {
                 cursor: Some(target.cursor),
-                ..new(target.topic, kind.target(), &target.address)
+                ..new(target.topic, kind, &target.address)
             })?;
         }
-        tracing::info!(hub = target.address, "what is no longer configured is no longer notified");
+        tracing::info!(hub = shown(&target), "what is no longer configured is no longer notified");
         store.end_target(target.id, Ending::NotConfigured).map(drop)
     })
+}
+
+/// The address of a target in the log: of a webhook its host.
+fn shown(target: &Target) -> String {
+    let address = &target.address;
+    if target.kind == TargetKind::Webhook { host_of(address) } else { address.clone() }
 }
 
 fn new(topic: TopicId, kind: TargetKind, address: &str) -> NewTarget {
@@ -153,13 +169,39 @@ impl Hub {
         })
     }
 
+    /// Replaces the webhooks: each address gets the later changes of its topic, signed with each of its
+    /// keys, also after a restart. All other webhooks end. Keys are read when they are needed next.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn keep_webhooks(&self, webhooks: Webhooks) -> Result<(), LogError> {
+        let mut new: HashSet<_> = webhooks.keys().cloned().collect();
+        self.inner().engine.webhooks.replace(webhooks);
+        each_submission(self.store(), |target| {
+            if target.kind != TargetKind::Webhook {
+                return Ok(());
+            }
+            let url = self.store().topic(target.topic)?.map(|topic| topic.url).unwrap_or_default();
+            if new.remove(&(url, target.address)) {
+                return Ok(());
+            }
+            self.inner().engine.webhooks.forget(target.id);
+            self.end_submission(target.id)
+        })?;
+        for (topic, address) in new {
+            self.submit_to(&topic, &address, SubmissionKind::Webhook)?;
+        }
+        Ok(())
+    }
+
     fn end_submission(&self, id: TargetId) -> Result<(), LogError> {
         self.store().end_target(id, Ending::NotConfigured)?;
         self.inner().engine.forget(id);
         Ok(())
     }
 
-    /// Other hubs, and nodes, that do not accept notifications at present. Reads memory only.
+    /// Other hubs, nodes and webhooks that do not accept notifications at present. Reads memory only.
     pub fn failing_hubs(&self) -> Vec<FailingHub> {
         self.inner().engine.failing_hubs()
     }
@@ -179,6 +221,7 @@ mod tests {
                 attempts,
                 since: None,
                 status: None,
+                kind: TargetKind::FatSubmission,
             };
             hub.to_string()
         };

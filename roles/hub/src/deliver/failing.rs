@@ -1,9 +1,9 @@
-//! Hubs and nodes that do not accept the notifications of a topic.
+//! Hubs, nodes and webhooks that do not accept the notifications of a topic.
 
-use abreast_store::hub::TargetId;
+use abreast_store::hub::{TargetId, TargetKind};
 use abreast_webtypes::{Timestamp, count};
 
-/// A hub, or a node, that does not accept the notifications of a topic.
+/// A hub, a node or a webhook that does not accept the notifications of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailingHub {
@@ -11,7 +11,7 @@ pub struct FailingHub {
     pub target: TargetId,
     /// URL of the topic whose notifications fail.
     pub topic: String,
-    /// The hub's or the node's URL.
+    /// The hub's or the node's URL, or the host of a webhook, because the whole URL may be a secret.
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,
@@ -19,14 +19,11 @@ pub struct FailingHub {
     pub since: Option<Timestamp>,
     /// Status of the last response since the start, if any.
     pub status: Option<u16>,
+    /// The protocol of the target.
+    pub kind: TargetKind,
 }
 
 impl FailingHub {
-    /// Whether the target is a node of an XMPP service.
-    pub fn is_node(&self) -> bool {
-        self.hub.starts_with("xmpp:")
-    }
-
     /// Whether the target refuses the notifications, so that repeating alone does not help.
     pub fn refuses(&self) -> bool {
         is_refusal(self.status)
@@ -35,9 +32,13 @@ impl FailingHub {
 
 impl std::fmt::Display for FailingHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, topic, hub, attempts, since, status } = self;
+        let Self { target, topic, hub, attempts, since, status, kind } = self;
         let does = if self.refuses() { "refuses" } else { "does not accept" };
-        let what = if self.is_node() { "node" } else { "hub" };
+        let what = match kind {
+            TargetKind::Node => "node",
+            TargetKind::Webhook => "webhook",
+            _ => "hub",
+        };
         let attempts = count(*attempts, "failed attempt");
         write!(f, "{what} {hub} {does} the notifications of {topic}: {attempts}")?;
         if let Some(since) = since {
@@ -46,7 +47,7 @@ impl std::fmt::Display for FailingHub {
         if let Some(status) = status {
             write!(f, ", the last answer was {status}")?;
         }
-        write!(f, "; {} (abreast hub attempts {})", help(self.is_node(), *status), target.0)
+        write!(f, "; {} (abreast hub attempts {})", help(*kind, *status), target.0)
     }
 }
 
@@ -57,10 +58,10 @@ pub(crate) fn is_refusal(status: Option<u16>) -> bool {
     })
 }
 
-/// Help for a hub or a node that does not accept notifications.
-pub(crate) fn help(is_node: bool, status: Option<u16>) -> &'static str {
-    if is_node {
-        match status {
+/// Help for a hub, a node or a webhook that does not accept notifications.
+pub(crate) fn help(kind: TargetKind, status: Option<u16>) -> &'static str {
+    match kind {
+        TargetKind::Node => match status {
             Some(401) => "check `xmpp.jid` and its password",
             Some(403 | 409) => {
                 "ask the operator of the service to let the account of `xmpp.jid` publish there, or name another node with `xmpp_node`"
@@ -72,10 +73,16 @@ pub(crate) fn help(is_node: bool, status: Option<u16>) -> &'static str {
             _ => {
                 "check that the XMPP server runs, can be reached from here, and has a valid certificate"
             }
+        },
+        TargetKind::Webhook if status.is_some_and(|status| (300..400).contains(&status)) => {
+            "set `set.webhook.url` to the address that accepts requests"
         }
-    } else if is_refusal(status) {
-        "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"
-    } else {
-        "check that it runs and can be reached from here"
+        TargetKind::Webhook if is_refusal(status) => {
+            "check `set.webhook.url`, and that the receiver knows one of the secrets"
+        }
+        TargetKind::FatSubmission | TargetKind::FormSubmission if is_refusal(status) => {
+            "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"
+        }
+        _ => "check that it runs and can be reached from here",
     }
 }

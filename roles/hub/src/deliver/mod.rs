@@ -17,6 +17,8 @@ pub(crate) mod payloads;
 mod preparation;
 mod run;
 pub(crate) mod table;
+mod webhook_attempt;
+pub(crate) mod webhooks;
 pub(crate) mod worker;
 
 use crate::deliver::failing::FailingHub;
@@ -52,6 +54,7 @@ pub(crate) struct Engine {
     sender: Sender,
     #[cfg(feature = "xmpp")]
     nodes: Option<nodes::Nodes>,
+    pub(crate) webhooks: Arc<webhooks::WebhookState>,
     state: Mutex<State>,
     /// Topics with new notifications.
     changed_topics: Mutex<Vec<TopicId>>,
@@ -130,6 +133,7 @@ impl Engine {
             cache,
             counters,
             sender,
+            webhooks: Arc::default(),
             state: Mutex::new(state),
             changed_topics: Mutex::default(),
             wake: Notify::new(),
@@ -356,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// Other hubs that do not accept notifications.
+    /// Other hubs, nodes and webhooks that do not accept notifications.
     pub(crate) fn failing_hubs(&self) -> Vec<FailingHub> {
         let state = self.lock();
         let failing = state.table.submissions.iter().filter_map(|place| {
@@ -364,10 +368,14 @@ impl Engine {
             Some(FailingHub {
                 target: entry.id,
                 topic: state.table.topics.get(&entry.topic)?.url.to_string(),
-                hub: entry.address.to_string(),
+                hub: match entry.kind {
+                    TargetKind::Webhook => table::host_of(&entry.address),
+                    _ => entry.address.to_string(),
+                },
                 attempts: trouble.failures,
                 since: trouble.first_failed,
                 status: trouble.status,
+                kind: entry.kind,
             })
         });
         failing.collect()

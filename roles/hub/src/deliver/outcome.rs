@@ -71,6 +71,14 @@ impl Outcome {
         }
     }
 
+    /// The same failure with help for the operator.
+    pub(crate) fn with_help(mut self, text: &'static str) -> Self {
+        if let Self::Failed { help, .. } = &mut self {
+            *help = Some(text);
+        }
+        self
+    }
+
     /// Outcome for a node to which this hub cannot publish.
     pub(crate) fn no_xmpp(why: &str) -> Self {
         Self::failed(None, format!("cannot publish to a node: {why}"), ExchangeEnd::Answered)

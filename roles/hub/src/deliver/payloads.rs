@@ -13,10 +13,8 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 /// Most notifications cached in memory, in addition to the limit of bytes.
 const MAX_READY: usize = 4_096;
 /// Most changes in notifications that are published together.
-#[cfg(feature = "xmpp")]
 const JOINED_CHANGES: u64 = 1_000;
 /// Notifications that are read at a time to join them.
-#[cfg(feature = "xmpp")]
 const JOINED_READ: usize = 100;
 /// Bytes for each permit of the semaphore.
 const UNIT: usize = 1_024;
@@ -31,6 +29,22 @@ pub trait Payloads: Send + Sync + 'static {
     /// # Errors
     /// When they cannot be read.
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
+
+    /// The body of a webhook, in JSON, for the topic's changes at positions `after < p <= last`, or for
+    /// the first changes if all are too large. Also returns the position of the last change in the
+    /// body, which is after `after`.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the topic has none.
+    fn webhook(
+        &self,
+        topic_url: &str,
+        _after: Position,
+        _last: Position,
+    ) -> Result<(Bytes, Position), LogError> {
+        let message = format!("the topic {topic_url} has no changes for webhooks");
+        Err(LogError::new(abreast_core::ErrorKind::Refused, message))
+    }
 
     /// The notification for a subscriber that misses some notifications, because they were dropped
     /// or given up: it has a link to the lists of all changes. `None` for topics whose
@@ -89,6 +103,24 @@ pub(crate) struct Ready {
 #[derive(Clone, Debug)]
 pub(crate) enum PayloadLookup {
     Ready(Arc<Ready>),
+    /// The notification was dropped; the offset of the next stored one.
+    Trimmed(Offset),
+}
+
+/// The changes of a request to a webhook.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WebhookBatch {
+    /// Offset of the last notification with such changes.
+    pub(crate) end: Offset,
+    /// The changes are after this position.
+    pub(crate) after: Position,
+    /// Position of the last change.
+    pub(crate) last: Position,
+}
+
+/// The result of looking up the changes for a webhook.
+pub(crate) enum WebhookLookup {
+    Ready(WebhookBatch),
     /// The notification was dropped; the offset of the next stored one.
     Trimmed(Offset),
 }
@@ -253,6 +285,53 @@ impl PayloadCache {
                 _room: None,
             }
         }))
+    }
+
+    /// Finds the changes for the next request to a webhook: the changes of the notification at `offset`,
+    /// and of later notifications that the log had accepted by `until`.
+    pub(crate) async fn webhook_batch(
+        self: &Arc<Self>,
+        topic: TopicId,
+        offset: Offset,
+        until: Timestamp,
+    ) -> Result<WebhookLookup, LogError> {
+        let store = Arc::clone(&self.store);
+        let find = move || {
+            let before = Offset(offset.0.saturating_sub(1));
+            let mut batch: Option<WebhookBatch> = None;
+            for notification in store.read(topic, before, JOINED_READ)? {
+                let Payload::Changes { after, last } = notification.content.payload else { break };
+                let next = notification.offset;
+                batch = Some(match batch {
+                    None if next != offset => return Ok(WebhookLookup::Trimmed(next)),
+                    None => WebhookBatch { end: next, after, last },
+                    Some(batch)
+                        if after == batch.last
+                            && last.0 - batch.after.0 <= JOINED_CHANGES
+                            && notification.time <= until =>
+                    {
+                        WebhookBatch { end: next, last, ..batch }
+                    }
+                    Some(_) => break,
+                });
+            }
+            // Topics of changes have no other notifications.
+            Ok(batch.map_or(WebhookLookup::Trimmed(Offset(offset.0 + 1)), WebhookLookup::Ready))
+        };
+        tokio::task::spawn_blocking(find)
+            .await
+            .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
+    }
+
+    /// The body of a webhook for these changes, or for the first changes up to the limit, and the
+    /// position of the last change in the body.
+    pub(crate) fn webhook_body(
+        &self,
+        topic_url: &str,
+        after: Position,
+        last: Position,
+    ) -> Result<(Bytes, Position), LogError> {
+        self.payloads.webhook(topic_url, after, last)
     }
 
     /// Finds the following notifications that can be published in the same item, because their

@@ -4,7 +4,7 @@ use super::Engine;
 use super::outcome::{Outcome, backoff};
 use super::pace::NODE_PAUSE_MAX;
 use crate::deliver::failing;
-use abreast_store::hub::TargetId;
+use abreast_store::hub::{TargetId, TargetKind};
 use std::sync::Arc;
 
 impl Engine {
@@ -26,7 +26,7 @@ impl Engine {
             failures += 1;
             self.note_preparation(id, Err(status));
             if u32::is_power_of_two(failures) {
-                let help = help.unwrap_or_else(|| failing::help(true, status));
+                let help = help.unwrap_or_else(|| failing::help(TargetKind::Node, status));
                 tracing::warn!(hub = address, error, failures, help, "a node is not ready");
             }
             let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tracing::Instrument as _;
 
 /// Most bytes of a response that are read; its content is ignored [websub §7].
-const ANSWER_BYTES: usize = 4 << 10;
+pub(super) const ANSWER_BYTES: usize = 4 << 10;
 /// Largest body that is signed on the same thread.
 const SIGNED_HERE: usize = 64 << 10;
 /// The pause after a failure on the hub's side.
@@ -30,35 +30,34 @@ const OUR_PAUSE: Duration = Duration::from_secs(1);
 /// One attempt to deliver a notification.
 pub(crate) struct Job {
     exchange: Exchange<(TargetIndex, u32)>,
-    #[cfg(feature = "xmpp")]
-    target: abreast_store::hub::TargetId,
-    topic: TopicId,
-    topic_url: Arc<str>,
+    pub(super) target: abreast_store::hub::TargetId,
+    pub(super) topic: TopicId,
+    pub(super) topic_url: Arc<str>,
     head: Offset,
     kind: TargetKind,
-    offset: Offset,
+    pub(super) offset: Offset,
     recipient: Result<Recipient, abreast_net::Error>,
-    /// URL of the recipient, if it is a hub.
-    hub: Option<String>,
+    /// URL of the recipient, unless it is a subscriber.
+    pub(super) hub: Option<String>,
     /// The current secret: a renewed secret is used at once.
     secret: Option<Box<[u8]>>,
-    first_failed: Option<Timestamp>,
+    pub(super) first_failed: Option<Timestamp>,
     /// Offset of the last notification that was given up, if this is to be reported first.
     gap: Option<Offset>,
     begun: Instant,
-    time: Timestamp,
+    pub(super) time: Timestamp,
 }
 
 /// Notifications that are given up, up to the last.
 #[derive(Clone, Copy)]
-struct GiveUp {
+pub(super) struct GiveUp {
     last: Offset,
     /// Whether the subscriber is notified about this before the cursor moves.
     reports: bool,
 }
 
 /// The result of a delivery.
-enum AttemptResult {
+pub(super) enum AttemptResult {
     Tried {
         outcome: Outcome,
         /// Offset of the last notification in the attempt.
@@ -151,7 +150,6 @@ impl Engine {
             entry.doing = TargetActivity::Flying;
             return Some(Job {
                 exchange,
-                #[cfg(feature = "xmpp")]
                 target: entry.id,
                 topic: entry.topic,
                 topic_url,
@@ -180,6 +178,9 @@ impl Engine {
                 return self.tried(job, Outcome::failed(None, error, ExchangeEnd::Silent)).await;
             }
         };
+        if job.kind == TargetKind::Webhook {
+            return self.attempt_webhook(job, recipient).await;
+        }
         if let Some(last) = job.gap {
             return self.report_gap(job, recipient, last).await;
         }
@@ -196,7 +197,7 @@ impl Engine {
         };
         let want = BodyWanted::Nothing(ANSWER_BYTES);
         let sent = match job.kind {
-            TargetKind::Subscription | TargetKind::Node => {
+            TargetKind::Subscription | TargetKind::Node | TargetKind::Webhook => {
                 let outcome = self.deliver(job, recipient, &ready).await;
                 return self.tried(job, outcome).await;
             }
@@ -238,7 +239,10 @@ impl Engine {
     async fn report_gap(&self, job: &Job, recipient: &Recipient, last: Offset) -> AttemptResult {
         let gap = match job.kind {
             TargetKind::Subscription => self.cache.gap(&job.topic_url, last).await,
-            TargetKind::FatSubmission | TargetKind::FormSubmission | TargetKind::Node => Ok(None),
+            TargetKind::FatSubmission
+            | TargetKind::FormSubmission
+            | TargetKind::Node
+            | TargetKind::Webhook => Ok(None),
         };
         let ready = match gap {
             Ok(Some(ready)) => Arc::new(ready),
@@ -316,12 +320,12 @@ impl Engine {
 
     /// Decides whether to give up, and up to which offset: notifications that were accepted before
     /// the limit of time and could not be delivered since.
-    async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
+    pub(super) async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
         let mut give_up = None;
         let patience = self.options.retries.give_up;
         let since = job.first_failed.unwrap_or(job.time);
         let failed = matches!(outcome, Outcome::Failed { .. })
-            || (outcome == Outcome::Gone && job.kind != TargetKind::Subscription);
+            || (outcome == Outcome::Gone && !ends_when_gone(job.kind));
         if failed && later(since, patience) <= self.now() {
             let (store, topic) = (Arc::clone(&self.store), job.topic);
             let patience = i64::try_from(patience.as_micros()).unwrap_or(i64::MAX);
@@ -368,6 +372,10 @@ impl Engine {
                 entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
             }
         }
+        // There are few webhooks: store the result at once, so that a kill repeats little.
+        if job.kind == TargetKind::Webhook {
+            state.save_at = Some(now);
+        }
         if state
             .table
             .get(place)
@@ -385,8 +393,18 @@ impl Engine {
                 }
                 AttemptResult::Tried { outcome: Outcome::Gone, .. }
                 | AttemptResult::Reported { outcome: Outcome::Gone, .. }
-                    if job.kind == TargetKind::Subscription =>
+                    if ends_when_gone(job.kind) =>
                 {
+                    if job.kind == TargetKind::Webhook {
+                        self.webhooks.forget(job.target);
+                        let host = job.hub.as_deref().map(host_of);
+                        tracing::warn!(
+                            host,
+                            topic = &*job.topic_url,
+                            help = "remove it from `set.webhook`; the next start or reload begins to send again",
+                            "a webhook answered 410 and gets no more changes"
+                        );
+                    }
                     self.end(&mut state, place, Ending::Gone);
                 }
                 AttemptResult::Tried { outcome, give_up, .. } => {
@@ -507,14 +525,23 @@ impl Engine {
         trouble.status = status;
         // At powers of two: soon at first, then rarely while the failures continue.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
-            let (failures, is_node) = (trouble.failures, job.kind == TargetKind::Node);
-            let what = if is_node { "a node" } else { "another hub" };
+            let failures = trouble.failures;
+            let what = match job.kind {
+                TargetKind::Node => "a node",
+                TargetKind::Webhook => "a webhook",
+                _ => "another hub",
+            };
+            // The whole URL of a webhook may be a secret.
+            let hub = match job.kind {
+                TargetKind::Webhook => host_of(&entry.address),
+                _ => entry.address.to_string(),
+            };
             tracing::warn!(
-                hub = &*entry.address,
+                hub,
                 topic = &*job.topic_url,
                 error,
                 failures,
-                help = help.unwrap_or_else(|| failing::help(is_node, status)),
+                help = help.unwrap_or_else(|| failing::help(job.kind, status)),
                 "{what} does not accept a notification"
             );
         }
@@ -552,6 +579,12 @@ impl Engine {
             wait(state, place, now + pause);
         }
     }
+}
+
+/// Whether a target of this kind ends when it answers 410. A hub may do so for one topic only, and a
+/// mistake of its operator must not end notifications.
+fn ends_when_gone(kind: TargetKind) -> bool {
+    matches!(kind, TargetKind::Subscription | TargetKind::Webhook)
 }
 
 fn rest_if_done(state: &mut State, place: TargetIndex) {

@@ -107,3 +107,18 @@ fn a_hub_that_refuses_is_shown_until_it_accepts() {
     accepts.store(true, SeqCst);
     eventually_some("it is no longer shown", || bed.hub.failing_hubs().is_empty().then_some(()));
 }
+
+#[test]
+fn a_hub_and_a_webhook_can_have_the_same_address() {
+    let server = Server::willing();
+    let kinds = [SubmissionKind::Fat, SubmissionKind::Webhook];
+    let both = kinds.map(|kind| (server.url("/in"), kind));
+    let mut bed = Bed::new(options());
+    let ids = both.clone().map(|(url, kind)| bed.hub.submit_to(TOPIC, &url, kind).unwrap());
+    // Also in the other order of the configuration.
+    for both in [both.clone(), [both[1].clone(), both[0].clone()]] {
+        bed = bed.restart_with(|store| keep_submissions(store, &both).unwrap());
+        let all = bed.hub.targets(None, abreast_store::hub::TargetId(0), 100).unwrap();
+        assert_eq!(all.iter().map(|target| target.id).collect::<Vec<_>>(), ids);
+    }
+}

@@ -43,6 +43,7 @@ impl Running {
         let is_notified_otherwise =
             notifies != (self.parts.push.notify, self.parts.push.nodes.clone());
         (self.parts.push.notify, self.parts.push.nodes) = notifies;
+        self.parts.push.webhooks = config.push.webhooks;
         let before: Vec<String> = self.sets.iter().map(|set| set.slug().to_owned()).collect();
         let versions = self.versions();
         if let Err(error) =
@@ -90,6 +91,13 @@ impl Running {
             tracing::error!("{error:#} (help: reload again, or restart)");
         }
         let is_due = is_other || is_notified_otherwise || self.lacks_notifier();
+        // The same files can contain new secrets.
+        if !is_due && let Some(delivery) = &self.delivery {
+            let kept = delivery.keep_webhooks(&self.parts.push, &self.site.now());
+            if let Err(error) = kept {
+                tracing::error!("{error:#} (help: reload again, or restart)");
+            }
+        }
         if is_due && let Err(error) = self.notify_again() {
             tracing::error!(
                 "changes are recorded, but not notified: {error:#} (help: reload again, or restart)"

@@ -75,6 +75,9 @@ settings! {
         /// Links of the set as a whole, on its Capability List.
         #[serde(default)]
         set_links: Vec<SetLinkFile> = [], table SET_LINK;
+        /// Addresses that get the changes of the set as JSON.
+        #[serde(default)]
+        webhook: Vec<WebhookFile> = [], table WEBHOOK;
         /// Digests to compute: `md5`, `sha-256` or `both`. SHA-256 costs about three times as much as MD5.
         digests: Option<String> = "md5", flag "--digests";
         /// How long a path must be unchanged before it is read: files that may still be open for writing, and deletions.
@@ -169,6 +172,19 @@ settings! {
         href: Needed<String>;
         /// Media type of the target.
         media_type: Option<String>, key "type";
+    }
+}
+
+settings! {
+    /// An address that gets the changes of the set as JSON, signed ([push.md](push.md)).
+    WEBHOOK WebhookFile "[[set.webhook]]" {
+        /// The address.
+        url: Needed<String>;
+        /// A file with the secret: `whsec_` and base64, or any text. Further lines are further secrets, up to 4: each request
+        /// has a signature for each. If no secret is given here, `ABREAST_WEBHOOK_SECRET` is used.
+        secret_file: Option<PathBuf>;
+        /// A shell command that prints the same.
+        secret_command: Option<String>;
     }
 }
 
