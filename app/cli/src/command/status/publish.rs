@@ -1,0 +1,86 @@
+//! The state of copies for the public: `status --publish`, and the runs of a job with `publish_status`.
+
+use super::collect;
+use crate::admin::ask::Access;
+use crate::command::places::Place;
+use crate::program::errors::UsageError;
+use crate::program::terminal;
+use abreast_maintenance::{PublishedStatus, STALLED_AFTER, StatusReport};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A follower writes its state no more often.
+const PAUSE: Duration = Duration::from_secs(60);
+/// Limit of the time for a program that is asked.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Writes the state of the copies of a report.
+///
+/// # Errors
+/// The report has no copy, or the folder cannot be written.
+pub(super) fn publish(report: &StatusReport, stalled_after: Duration, folder: &PathBuf) -> Result<()> {
+    if report.copies.is_empty() {
+        bail!(UsageError(
+            "`--publish` is for copies, and there is none (help: name the folder or the job of a copy)".to_owned()
+        ));
+    }
+    Ok(PublishedStatus::new(report, stalled_after).publish(folder)?)
+}
+
+/// Publishes the state of the copies of one job or folder.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    place: Place,
+    folder: PathBuf,
+    /// The last failure, which is reported once.
+    failure: Option<String>,
+}
+
+impl Publication {
+    pub(crate) fn new(place: Place, folder: PathBuf) -> Self {
+        Self { place, folder, failure: None }
+    }
+
+    /// Writes the state. A failure is a warning: the copy does not depend on it.
+    pub(crate) fn write(&mut self) {
+        let access = Access { token: None, ca_file: None };
+        let written = collect::report(std::slice::from_ref(&self.place), access, ANSWER_MAX)
+            .and_then(|report| publish(&report, STALLED_AFTER, &self.folder));
+        let failure = written.err().map(|error| format!("{error:#}"));
+        if let Some(failure) = failure.as_ref().filter(|text| self.failure.as_ref() != Some(text)) {
+            terminal::warning(failure);
+        }
+        self.failure = failure;
+    }
+
+    /// Writes the state at once, each minute, and when the result is dropped.
+    pub(crate) fn repeat(mut self) -> Repeated {
+        let (stop, stopped) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            loop {
+                self.write();
+                if stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            self.write();
+        });
+        Repeated { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+/// A state that is written each minute, until this is dropped.
+pub(crate) struct Repeated {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Repeated {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
