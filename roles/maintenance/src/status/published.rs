@@ -10,7 +10,7 @@ use crate::place::{Context as _, Result};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::{Timestamp, W3cDatetime, without_login};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -86,12 +86,21 @@ impl PublishedStatus {
     pub fn new(report: &StatusReport, stalled_after: Duration) -> Self {
         let now = SystemClock.now();
         let of = |copy: &CopyStatus| PublishedCopy::new(copy, now, stalled_after);
-        let copies: Vec<PublishedCopy> = report.copies.iter().map(of).collect();
+        let mut copies: Vec<PublishedCopy> = report.copies.iter().map(of).collect();
+        let mut names: BTreeMap<String, u32> = BTreeMap::new();
+        for copy in &mut copies {
+            let number = names.entry(copy.name.clone()).or_default();
+            *number += 1;
+            if *number > 1 {
+                copy.name = format!("{} ({number})", copy.name);
+            }
+        }
         Self {
             kind: "published-status".to_owned(),
             version: STATUS_VERSION,
             time: report.time.clone(),
-            in_step: report.copies_left_out == 0 && copies.iter().all(|copy| copy.state == "in step"),
+            in_step: report.copies_left_out == 0
+                && copies.iter().all(|copy| copy.state == "in step"),
             copies,
             copies_left_out: report.copies_left_out,
         }
@@ -137,11 +146,12 @@ impl PublishedCopy {
         let complete = copy.behind_seconds == Some(0);
         let is_working = matches!(copy.state.as_str(), "running" | "following");
         let stops = matches!(copy.state.as_str(), "hung" | "ended");
-        // Partial success is 3, a limit of the run 8: such runs came to their end.
-        let fails = copy.run.as_ref().is_none_or(|run| !matches!(run.exit_code, 0 | 3 | 7 | 8));
+        // Partial success, held deletions, a limit of the run, and a run that was stopped: the next run continues.
+        let fails =
+            copy.run.as_ref().is_none_or(|run| !matches!(run.exit_code, 0 | 3 | 7 | 8 | 130));
         let limit = stalled_after.as_secs();
         let age = copy.last_run.as_deref().and_then(|text| seconds_until(now, text));
-        let is_old = !is_working && age.is_none_or(|age| age > limit);
+        let is_old = !is_working && age.is_none_or(|age| age >= limit);
         let first_run = is_working && copy.run.is_none();
         let (state, stalled_since) = if (stops || fails) && !first_run {
             let since = copy.last_success.clone().or_else(|| copy.failing_since.clone());
@@ -280,5 +290,20 @@ mod tests {
         }
         names.sort();
         assert_eq!(names, ["index.html", "status.json", "status.ttl"]);
+        let page = std::fs::read_to_string(place.path().join("index.html")).unwrap();
+        for element in ["dl", "section", "main", "dt", "dd", "p"] {
+            let count = |tag: String| page.matches(&tag).count();
+            let begun = count(format!("<{element}>")) + count(format!("<{element} "));
+            assert_eq!(begun, count(format!("</{element}>")), "{element}: {page}");
+        }
+    }
+
+    #[test]
+    fn two_copies_of_a_source_have_two_names() {
+        let mut report = StatusReport::new("0", String::new());
+        report.copies = vec![copy(), copy()];
+        let published = PublishedStatus::new(&report, STALLED_AFTER);
+        let names: Vec<&str> = published.copies.iter().map(|copy| &*copy.name).collect();
+        assert_eq!(names, ["http://h/a/", "http://h/a/ (2)"]);
     }
 }

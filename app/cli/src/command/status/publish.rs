@@ -7,13 +7,15 @@ use crate::program::errors::UsageError;
 use crate::program::terminal;
 use abreast_maintenance::{PublishedStatus, STALLED_AFTER, StatusReport};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A follower writes its state no more often.
 const PAUSE: Duration = Duration::from_secs(60);
+/// How often a follower looks whether its first run has ended.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Limit of the time for a program that is asked.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
@@ -21,7 +23,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The report has no copy, or the folder cannot be written.
-pub(super) fn publish(report: &StatusReport, stalled_after: Duration, folder: &PathBuf) -> Result<()> {
+pub(super) fn publish(report: &StatusReport, stalled_after: Duration, folder: &Path) -> Result<()> {
     if report.copies.is_empty() {
         bail!(UsageError(
             "`--publish` is for copies, and there is none (help: name the folder or the job of a copy)".to_owned()
@@ -40,15 +42,26 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    pub(crate) fn new(place: Place, folder: PathBuf) -> Self {
+    /// The state of this place, in this folder.
+    pub(crate) const fn new(place: Place, folder: PathBuf) -> Self {
         Self { place, folder, failure: None }
     }
 
-    /// Writes the state. A failure is a warning: the copy does not depend on it.
+    /// Writes the state after a run. A failure is a warning: the copy does not depend on it.
     pub(crate) fn write(&mut self) {
-        let access = Access { token: None, ca_file: None };
-        let written = collect::report(std::slice::from_ref(&self.place), access, ANSWER_MAX)
-            .and_then(|report| publish(&report, STALLED_AFTER, &self.folder));
+        if let Some(report) = self.report() {
+            self.publish(&report);
+        }
+    }
+
+    /// The report on the copies; `None` if there is none yet.
+    fn report(&self) -> Option<StatusReport> {
+        let access = Access::default();
+        collect::report(std::slice::from_ref(&self.place), access, ANSWER_MAX).ok()
+    }
+
+    fn publish(&mut self, report: &StatusReport) {
+        let written = publish(report, STALLED_AFTER, &self.folder);
         let failure = written.err().map(|error| format!("{error:#}"));
         if let Some(failure) = failure.as_ref().filter(|text| self.failure.as_ref() != Some(text)) {
             terminal::warning(failure);
@@ -56,14 +69,18 @@ impl Publication {
         self.failure = failure;
     }
 
-    /// Writes the state at once, each minute, and when the result is dropped.
+    /// Writes the state after the first run, then each minute, and when the result is dropped.
     pub(crate) fn repeat(mut self) -> Repeated {
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::spawn(move || {
-            loop {
-                self.write();
-                if stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
-                    break;
+            let mut pause = FIRST_PAUSE;
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let has_run = |report: &StatusReport| {
+                    report.copies.iter().any(|copy| copy.last_run.is_some())
+                };
+                if let Some(report) = self.report().filter(has_run) {
+                    self.publish(&report);
+                    pause = PAUSE;
                 }
             }
             self.write();

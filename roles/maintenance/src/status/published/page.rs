@@ -42,7 +42,7 @@ pub(super) fn text(status: &PublishedStatus) -> String {
             out.push_str("<section>\n");
         }
         one(copy, &mut out);
-        out.push_str("</section>\n");
+        out.push_str("</dl>\n</section>\n");
     }
     if status.copies_left_out > 0 {
         let _ = writeln!(out, "<p>and {}</p>", count(status.copies_left_out, "further copy"));
