@@ -63,7 +63,7 @@ pub(crate) struct StatusArgs {
     /// Send the token in this file, for an address that needs one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Write the state of the copies into this folder for the public, as JSON, RDF and a page, without paths and texts of problems
+    /// Write the status of the copies into this folder for the public, as JSON, RDF and a page, without paths and texts of problems
     #[arg(long, value_name = "DIR")]
     publish: Option<PathBuf>,
     /// With --publish: a copy of which no run ended for so long is stalled [default: 1 day]

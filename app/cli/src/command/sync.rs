@@ -265,14 +265,14 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }
 
-/// Where the state of a job's copies is published, if it is.
+/// The folder for the public status of a job, if one is configured.
 fn publication((name, options, args): &ReadyJob<SyncOptions, SyncArgs>) -> Option<Publication> {
     let folder = args.publish.publish_status.clone()?;
     let state = options.state.as_ref().unwrap_or(&options.folder);
     Some(Publication::new(Place::of_copy(state.clone(), name.clone()), folder))
 }
 
-/// Refuses jobs that publish their states in one folder: each would replace the state of the other.
+/// Refuses two jobs with one folder for their public status, since each would replace the files of the other.
 fn refuse_common_publications(jobs: &[Result<ReadyJob<SyncOptions, SyncArgs>, u8>]) -> Result<()> {
     let mut folders = std::collections::BTreeMap::new();
     for (name, _, args) in jobs.iter().flatten() {
@@ -280,7 +280,7 @@ fn refuse_common_publications(jobs: &[Result<ReadyJob<SyncOptions, SyncArgs>, u8
         let name = name.as_deref().unwrap_or_default();
         if let Some(other) = folders.insert(folder, name) {
             bail!(UsageError(format!(
-                "the jobs `{other}` and `{name}` publish their states in `{}`, and each would replace the state of the other (help: a folder \
+                "the jobs `{other}` and `{name}` publish their status in `{}`, and each would replace the files of the other (help: a folder \
                  for each, or `abreast status --publish` for all)",
                 folder.display()
             )));

@@ -197,5 +197,5 @@ fn a_job_publishes_its_state_after_a_run_and_while_it_follows() {
     fs::write(&config, job("papers", "public") + &job("other", "public")).unwrap();
     let output = run(&mut command(&["--all"]));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("publish their states"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("publish their status"));
 }

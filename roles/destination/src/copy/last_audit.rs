@@ -44,7 +44,7 @@ impl LastAudit {
         serde_json::from_str(&text).ok()
     }
 
-    /// Writes the record. A state folder that this user may not write has none: an audit needs to read only.
+    /// Writes the record, if this user may write into the state folder. An audit otherwise only reads.
     pub(crate) fn keep(state: &Path, report: &AuditReport) {
         let record = Self {
             ended: now().to_string(),

@@ -71,7 +71,7 @@ impl Change {
         fields.join("\t")
     }
 
-    /// Whether the fields of the line of this change can be told apart.
+    /// Whether no field contains a separator.
     fn fits_in_a_line(&self) -> bool {
         self.line().matches(['\t', '\n', '\r']).count() == 3 + self.older.len()
     }

@@ -258,7 +258,7 @@ pub struct AuditStatus {
     pub result: String,
     /// Whether digests were compared, not only lengths and times.
     pub full: bool,
-    /// Resources as listed.
+    /// Resources that are stored as listed.
     pub same: u64,
     /// Resources with other bytes or another time than listed.
     pub different: u64,

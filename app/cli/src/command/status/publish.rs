@@ -1,4 +1,4 @@
-//! The state of copies for the public: `status --publish`, and the runs of a job with `publish_status`.
+//! The public status of copies: `status --publish`, and the runs of a job with `publish_status`.
 
 use super::collect;
 use crate::admin::ask::Access;
@@ -12,14 +12,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A follower writes its state no more often.
+/// Time between two writes of a follower.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How often a follower looks whether its first run has ended.
+/// Time between two checks whether the first run of a follower has ended.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Limit of the time for a program that is asked.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Writes the state of the copies of a report.
+/// Writes the public status of the reported copies.
 ///
 /// # Errors
 /// The report has no copy, or the folder cannot be written.
@@ -32,7 +32,7 @@ pub(super) fn publish(report: &StatusReport, stalled_after: Duration, folder: &P
     Ok(PublishedStatus::new(report, stalled_after).publish(folder)?)
 }
 
-/// Publishes the state of the copies of one job or folder.
+/// The public status of a job or folder, and the folder for its files.
 #[derive(Debug)]
 pub(crate) struct Publication {
     place: Place,
@@ -42,19 +42,19 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// The state of this place, in this folder.
+    /// Publishes the status of this place in this folder.
     pub(crate) const fn new(place: Place, folder: PathBuf) -> Self {
         Self { place, folder, failure: None }
     }
 
-    /// Writes the state after a run. A failure is a warning: the copy does not depend on it.
+    /// Writes the files after a run. A failure is a warning, since the copy does not depend on these files.
     pub(crate) fn write(&mut self) {
         if let Some(report) = self.report() {
             self.publish(&report);
         }
     }
 
-    /// The report on the copies; `None` if there is none yet.
+    /// Collects the report; `None` before the first run.
     fn report(&self) -> Option<StatusReport> {
         let access = Access::default();
         collect::report(std::slice::from_ref(&self.place), access, ANSWER_MAX).ok()
@@ -69,7 +69,7 @@ impl Publication {
         self.failure = failure;
     }
 
-    /// Writes the state after the first run, then each minute, and when the result is dropped.
+    /// Writes the files after the first run, then each minute, and when the result is dropped.
     pub(crate) fn repeat(mut self) -> Repeated {
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -89,7 +89,7 @@ impl Publication {
     }
 }
 
-/// A state that is written each minute, until this is dropped.
+/// A thread that writes the files each minute, until this is dropped.
 pub(crate) struct Repeated {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

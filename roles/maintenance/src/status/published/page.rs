@@ -1,6 +1,6 @@
 //! The state of copies as a page, without scripts and external files.
 
-use super::{PublishedCopy, PublishedStatus};
+use super::copies::{PublishedCopy, PublishedStatus};
 use crate::status::report::AuditStatus;
 use abreast_webtypes::{count, visible};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ a{color:inherit}@media(prefers-color-scheme:dark){body{color:#eee;background:#16
 /// SHA-256 of the style for the policy.
 const STYLE_HASH: &str = "0FDbsrFYDlYKCniHtFl6BrrUD/C2Ym2Y6gyDa4cfrEI=";
 
-/// The page.
+/// Writes the page with the state of each copy.
 pub(super) fn text(status: &PublishedStatus) -> String {
     let title = match status.copies.as_slice() {
         [one] => format!("State of the copy {}", escaped(&one.name)),

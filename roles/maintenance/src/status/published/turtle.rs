@@ -1,7 +1,7 @@
 //! The state of copies as RDF: each copy is a dataset of a catalogue (DCAT 3), with its origin and times
 //! (PROV-O), measurements (DQV) and the result of the last audit (EARL 1.0).
 
-use super::{PublishedCopy, PublishedStatus};
+use super::copies::{PublishedCopy, PublishedStatus};
 use crate::status::report::AuditStatus;
 use abreast_rdf::{Prefixes, Syntax, WriteOptions, write};
 use abreast_webtypes::{count, encode_segment};
@@ -24,10 +24,10 @@ const EARL: &str = "http://www.w3.org/ns/earl#";
 const PROV: &str = "http://www.w3.org/ns/prov#";
 const UNIT: &str = "http://purl.org/linked-data/sdmx/2009/attribute#unitMeasure";
 const SECOND: &str = "http://qudt.org/vocab/unit/SEC";
-/// What no vocabulary has: metrics, states, the audit as a test, and since when a copy is stalled.
+/// Own terms, which no vocabulary has: metrics, states, the audit as a test, and the time since which a copy is stalled.
 const OWN: &str = "urn:abreast:status:";
 
-/// The document.
+/// Writes the document with the statements about each copy.
 ///
 /// # Errors
 /// The statements cannot be written.
