@@ -29,7 +29,7 @@ enum At {
 }
 
 impl Place {
-    /// The copy of a job, or of a run without one, with its state in this folder.
+    /// The copy of a job, or of a run without a job, by the folder of its database.
     pub(crate) fn of_copy(folder: PathBuf, job: Option<String>) -> Self {
         let name = job.clone().unwrap_or_else(|| folder.display().to_string());
         Self { name, job, at: At::Folder { folder, address: None } }

@@ -1,6 +1,6 @@
-//! The last audit of a copy, which the state folder contains for reports.
+//! The last audit of a copy, as a record beside the database, for reports.
 //!
-//! It is a record of its own, and not a row of the database: an audit opens the database read-only, also while a run
+//! It is not a row of the database, since an audit opens the database read-only, also while a run
 //! writes it.
 
 use crate::copy::state_folder::StateFolder;
@@ -9,7 +9,7 @@ use crate::report::clock::now;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Name of the record in the state folder.
+/// Name of the file beside the database.
 const NAME: &str = "last-audit";
 /// Longest record, in bytes.
 const BYTES_MAX: u64 = 4 << 10;
@@ -37,14 +37,14 @@ pub struct LastAudit {
 }
 
 impl LastAudit {
-    /// Reads the record of a copy with this state folder; `None` if no audit of this version came to its end, and
+    /// Reads the record beside the database of a copy; `None` if no audit of this version came to its end, and
     /// if the record is damaged.
     pub fn read(state: &Path) -> Option<Self> {
         let text = StateFolder::at(state).ok()?.read_text(NAME, BYTES_MAX).ok()??;
         serde_json::from_str(&text).ok()
     }
 
-    /// Writes the record, if this user may write into the state folder. An audit otherwise only reads.
+    /// Writes the record beside the database, if this user may write there. An audit otherwise only reads.
     pub(crate) fn keep(state: &Path, report: &AuditReport) {
         let record = Self {
             ended: now().to_string(),

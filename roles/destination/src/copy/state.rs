@@ -323,7 +323,7 @@ fn is_of(state: &Path, folder: &Path) -> bool {
     folder_of(state).is_some_and(|named| folder.canonicalize().is_ok_and(|real| real == named))
 }
 
-/// The state folder of an existing copy, if it has a database.
+/// The folder with the database of an existing copy.
 pub(crate) fn known_state_folder(folder: &Path, state: Option<&Path>) -> Option<PathBuf> {
     let own = folder.join(STATE_FOLDER);
     let known = match state {

@@ -22,7 +22,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Writes the public status of the reported copies.
 ///
 /// # Errors
-/// The report has no copy, or the folder cannot be written.
+/// The report does not contain a copy, or the folder cannot be written.
 pub(super) fn publish(report: &StatusReport, stalled_after: Duration, folder: &Path) -> Result<()> {
     if report.copies.is_empty() {
         bail!(UsageError(
