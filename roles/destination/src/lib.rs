@@ -14,6 +14,7 @@ mod transfer;
 pub use crate::read::source_sets::source_sets;
 pub use crate::report::error::without_help;
 pub use abreast_core::filter::Filter;
+pub use copy::last_audit::LastAudit;
 pub use copy::path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };

@@ -382,6 +382,7 @@ mod tests {
             of::<crate::config::follow_args::FollowArgs>(),
             of::<crate::config::listen::ListenArgs>(),
             of::<crate::config::on_change_args::OnChangeArgs>(),
+            of::<crate::config::publish_args::PublishArgs>(),
             of::<crate::config::push::PushArgs>(),
             of::<crate::config::rule_args::RuleArgs>(),
             of::<crate::config::source_args::OfferArgs>(),

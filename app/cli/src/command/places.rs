@@ -29,6 +29,12 @@ enum At {
 }
 
 impl Place {
+    /// The copy of a job, or of a run without a job, by the folder of its database.
+    pub(crate) fn of_copy(folder: PathBuf, job: Option<String>) -> Self {
+        let name = job.clone().unwrap_or_else(|| folder.display().to_string());
+        Self { name, job, at: At::Folder { folder, address: None } }
+    }
+
     /// The URL to ask: the place itself, or the configured address for operators.
     pub(crate) fn url(&self) -> Option<String> {
         match &self.at {

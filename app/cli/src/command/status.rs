@@ -2,11 +2,14 @@
 
 mod collect;
 mod print;
+mod publish;
+
+pub(crate) use publish::{Publication, Repeated};
 
 use crate::admin::ask::Access;
 use crate::command::places;
 use crate::program::terminal;
-use abreast_maintenance::StatusReport;
+use abreast_maintenance::{STALLED_AFTER, StatusReport};
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
@@ -19,6 +22,7 @@ Examples:
   abreast status /var/lib/abreast ./papers --json
   abreast status --config /etc/abreast.toml papers
   abreast status http://127.0.0.1:8080/ --watch=2s
+  abreast status --config /etc/abreast.toml papers --publish /srv/www/status
 
 DIR is the folder of a store, of a copy, or of the copies of all sets. A running program is asked on its socket in that folder; the
 state of a stopped one is read from its databases, which are not changed. By a URL, a server is asked on `/status` of its address for
@@ -59,6 +63,12 @@ pub(crate) struct StatusArgs {
     /// Send the token in this file, for an address that needs one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Write the status of the copies into this folder for the public, as JSON, RDF and a page, without paths and texts of problems
+    #[arg(long, value_name = "DIR")]
+    publish: Option<PathBuf>,
+    /// With --publish: a copy of which no run ended for so long is stalled [default: 1 day]
+    #[arg(long, value_name = "TIME", requires = "publish", value_parser = humantime::parse_duration)]
+    stalled_after: Option<Duration>,
     /// Also trust the certificates in this PEM file
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -72,6 +82,15 @@ fn interval(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
+impl StatusArgs {
+    fn publish(&self, report: &StatusReport) -> Result<()> {
+        let stalled_after = self.stalled_after.unwrap_or(STALLED_AFTER);
+        self.publish
+            .as_ref()
+            .map_or(Ok(()), |folder| publish::publish(report, stalled_after, folder))
+    }
+}
+
 /// Runs `status`.
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     let token = args.token_file.as_deref().map(crate::config::admin::token).transpose()?;
@@ -81,10 +100,11 @@ pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
             .and_then(|places| collect::report(&places, access, args.timeout));
         let Some(interval) = args.watch else {
             let report = report?;
+            args.publish(&report)?;
             show(args, &report);
             return Ok(ExitCode::from(if report.healthy { 0 } else { ATTENTION }));
         };
-        match report {
+        match report.and_then(|report| args.publish(&report).map(|()| report)) {
             Ok(report) => show(args, &report),
             // A program that is being restarted answers again.
             Err(error) => {

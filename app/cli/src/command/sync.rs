@@ -2,6 +2,8 @@
 
 use crate::admin::followers::{FollowedJob, Followers};
 use crate::command::jobs::{self, Job, SECRETS};
+use crate::command::places::Place;
+use crate::command::status::{Publication, Repeated};
 use crate::config::File;
 use crate::config::admin::AdminConfig;
 use crate::config::faults::Fault;
@@ -167,6 +169,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     let jobs = with_options(jobs, given, |args_of: &SyncArgs| {
         sync_options(args_of, args.mirror.config.as_deref(), &limits)
     })?;
+    refuse_common_publications(&jobs)?;
     crate::program::open_files::raise_limit();
     let follows = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| {
         job.as_ref().is_ok_and(|(_, _, args)| args.follow)
@@ -174,7 +177,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     let parts = jobs.iter().filter(|job| follows(job)).count();
     let followers = followers_of(&jobs)?;
     let cancel = cancel_on_signal();
-    let work = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
+    let carry_out = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
         let (name, options, args) = match job {
             Ok(job) => job,
             Err(code) => return *code,
@@ -233,6 +236,16 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
             Err(error) => all_sets::report(error, &reporter(None)),
         }
     };
+    let work = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
+        let mut publication = job.as_ref().ok().and_then(publication);
+        let repeated = publication.take_if(|_| follows(job)).map(Publication::repeat);
+        let code = carry_out(job);
+        drop::<Option<Repeated>>(repeated);
+        if let Some(publication) = &mut publication {
+            publication.write();
+        }
+        code
+    };
     // Jobs that follow run in parallel. At the same time, all other jobs run one after the other.
     let codes = std::thread::scope(|scope| {
         let mut codes = vec![0; jobs.len()];
@@ -252,6 +265,30 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         codes
     });
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
+}
+
+/// The folder for the public status of a job, if one is configured.
+fn publication((name, options, args): &ReadyJob<SyncOptions, SyncArgs>) -> Option<Publication> {
+    let folder = args.publish.publish_status.clone()?;
+    let state = options.state.as_ref().unwrap_or(&options.folder);
+    Some(Publication::new(Place::of_copy(state.clone(), name.clone()), folder))
+}
+
+/// Refuses two jobs with one folder for their public status, since each would replace the files of the other.
+fn refuse_common_publications(jobs: &[Result<ReadyJob<SyncOptions, SyncArgs>, u8>]) -> Result<()> {
+    let mut folders = std::collections::BTreeMap::new();
+    for (name, _, args) in jobs.iter().flatten() {
+        let Some(folder) = &args.publish.publish_status else { continue };
+        let name = name.as_deref().unwrap_or_default();
+        if let Some(other) = folders.insert(folder, name) {
+            bail!(UsageError(format!(
+                "the jobs `{other}` and `{name}` publish their status in `{}`, and each would replace the files of the other (help: a folder \
+                 for each, or `abreast status --publish` for all)",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A job with its name, its options and its arguments.

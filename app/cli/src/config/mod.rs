@@ -13,6 +13,7 @@ pub(crate) mod filter_rules;
 pub(crate) mod follow_args;
 pub(crate) mod listen;
 pub(crate) mod on_change_args;
+pub(crate) mod publish_args;
 pub(crate) mod push;
 mod read;
 mod resourcesync_0_1;

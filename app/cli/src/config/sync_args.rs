@@ -5,6 +5,7 @@ use crate::config::admin::AdminArgs;
 use crate::config::filter_rules::ordered_rules;
 use crate::config::follow_args::FollowArgs;
 use crate::config::on_change_args::OnChangeArgs;
+use crate::config::publish_args::PublishArgs;
 use crate::config::source_args::{OfferArgs, ReadingArgs};
 use crate::program::progress::ProgressArgs;
 use crate::values::json_ld::JsonLdContext;
@@ -176,6 +177,8 @@ pub(crate) struct SyncArgs {
     pub(crate) notifications: FollowArgs,
     #[command(flatten)]
     pub(crate) on_change: OnChangeArgs,
+    #[command(flatten)]
+    pub(crate) publish: PublishArgs,
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 }

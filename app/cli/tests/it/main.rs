@@ -56,6 +56,7 @@ mod private;
 mod progress;
 mod proxies;
 mod published_0_1;
+mod published_status;
 mod push;
 mod rdf;
 mod rdf_input;

@@ -3,6 +3,7 @@
 pub(crate) mod common_base;
 pub(crate) mod fingerprint;
 pub(crate) mod key;
+pub(crate) mod last_audit;
 pub(crate) mod marker;
 pub(crate) mod names;
 pub(crate) mod partial;

@@ -323,17 +323,22 @@ fn is_of(state: &Path, folder: &Path) -> bool {
     folder_of(state).is_some_and(|named| folder.canonicalize().is_ok_and(|real| real == named))
 }
 
-/// Opens the state of an existing copy read-only; `None` if the copy does not exist. A database of
-/// an earlier version is upgraded first, under the lock of the copy.
-pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
+/// The folder with the database of an existing copy.
+pub(crate) fn known_state_folder(folder: &Path, state: Option<&Path>) -> Option<PathBuf> {
     let own = folder.join(STATE_FOLDER);
     let known = match state {
         Some(path) => Some(path.to_owned()),
         None if own.join(DATABASE).exists() => Some(own),
         None => state_elsewhere(folder).filter(|state| is_of(state, folder)),
     };
-    let database = known.map(|state| state.join(DATABASE)).filter(|database| database.exists());
-    let Some(database) = database else { return Ok(None) };
+    known.filter(|state| state.join(DATABASE).exists())
+}
+
+/// Opens the state of an existing copy read-only; `None` if the copy does not exist. A database of
+/// an earlier version is upgraded first, under the lock of the copy.
+pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
+    let known = known_state_folder(folder, state);
+    let Some(database) = known.map(|state| state.join(DATABASE)) else { return Ok(None) };
     if let Some(mirror) = Mirror::open_as_it_is(&database)? {
         return Ok(Some(mirror));
     }

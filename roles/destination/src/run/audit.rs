@@ -5,10 +5,11 @@ mod listing;
 
 use self::listing::{Listing, stop};
 use crate::copy::common_base::CommonBase;
+use crate::copy::last_audit::LastAudit;
 use crate::copy::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::copy::place::{Place, shown};
 use crate::copy::probe::FileSystem;
-use crate::copy::state::{check_one_set, open_known, state_of};
+use crate::copy::state::{check_one_set, known_state_folder, open_known, state_of};
 use crate::plan::damage::reserved_message;
 use crate::plan::select::{NOTHING_WANTED, Selection};
 use crate::plan::skolem;
@@ -136,6 +137,9 @@ pub(crate) fn audit_with(
         0 if report.partial => ExitCode::Partial.number(),
         different => u8::from(different > 0),
     };
+    if let Some(state) = known_state_folder(&sync.folder, sync.state.as_deref()) {
+        LastAudit::keep(&state, &report);
+    }
     observer.event(&Event::Audit(&report));
     Ok(report)
 }

@@ -4,6 +4,7 @@
 //! them.
 
 use crate::copy::key;
+use crate::copy::last_audit::LastAudit;
 use crate::copy::marker::state_elsewhere;
 use crate::copy::names::{DATABASE, LOCK, temporary_name};
 use crate::copy::partial::Partials;
@@ -204,6 +205,8 @@ pub struct CopyState {
     pub failing_since: Option<String>,
     /// The last run; `None` if no run of this version has ended.
     pub run: Option<LastRun>,
+    /// The last audit that came to its end.
+    pub audit: Option<LastAudit>,
 }
 
 /// Reads the description of a copy, also during a run, in limited time for any size of the copy.
@@ -223,6 +226,7 @@ pub fn copy_state(place: &CopyPlace) -> Result<CopyState, Error> {
         held_since: held.map(|held| held.since),
         failing_since: failing.map(|failing| failing.since),
         run: LastRun::read(&mirror)?,
+        audit: LastAudit::read(&place.state),
     })
 }
 

@@ -3,8 +3,9 @@
 //! A service that was emptied, replaced or restored from a backup is not noticed, since no request
 //! is sent while nothing changes at the Source. Such a service certainly lacks the newest change.
 //! So the database stores the last few changes, and each run checks the newest one that can be
-//! judged. Only certain losses count: a stored resource is missing, or its version is exactly the
-//! version before the change.
+//! judged. Only certain losses count: a stored resource is missing, or its version is exactly one of the
+//! versions before the change. A backup may be several versions old, so a change has the earlier versions of its
+//! resource too.
 
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
@@ -13,6 +14,8 @@ use abreast_store::mirror::Mirror;
 const NEWEST: &str = "newest-changes";
 /// Number of changes that are stored.
 pub(crate) const CHANGES: usize = 4;
+/// Number of earlier versions of a resource that are stored with its newest change.
+const OLDER_MAX: usize = 32;
 /// Marks the absence of a version.
 const NOTHING: &str = "-";
 
@@ -27,6 +30,8 @@ pub(crate) struct Change {
     pub(crate) new: Option<String>,
     /// Identifies the version before the change.
     pub(crate) old: Option<String>,
+    /// The versions before that one, as far as they are known, the oldest first.
+    pub(crate) older: Vec<String>,
 }
 
 /// The condition of a service, according to one change.
@@ -47,13 +52,38 @@ impl Change {
             (found, new, _) if found == new => Verdict::Done,
             (None, Some(_), _) => Verdict::Undone,
             (found, _, old) if found == old => Verdict::Undone,
+            (Some(found), ..) if self.older.iter().any(|older| older == found) => Verdict::Undone,
             _ => Verdict::Unknown,
         }
     }
 
+    /// All versions of the resource that are known, the newest first.
+    #[cfg(feature = "s3")]
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &String> {
+        [&self.new, &self.old].into_iter().flatten().chain(self.older.iter().rev())
+    }
+
     fn line(&self) -> String {
         let version = |version: &Option<String>| version.as_deref().unwrap_or(NOTHING).to_owned();
-        [self.uri.clone(), self.name.clone(), version(&self.new), version(&self.old)].join("\t")
+        let mut fields =
+            vec![self.uri.clone(), self.name.clone(), version(&self.new), version(&self.old)];
+        fields.extend(self.older.iter().cloned());
+        fields.join("\t")
+    }
+
+    /// Whether no field contains a separator.
+    fn fits_in_a_line(&self) -> bool {
+        self.line().matches(['\t', '\n', '\r']).count() == 3 + self.older.len()
+    }
+
+    /// Continues from an earlier change of the same name.
+    fn continue_from(&mut self, known: Self) {
+        let Self { new, old, older, .. } = known;
+        self.old = self.old.take().or_else(|| new.clone());
+        let before = older.into_iter().chain(old).chain(new);
+        self.older = before.filter(|version| self.old.as_ref() != Some(version)).collect();
+        let surplus = self.older.len().saturating_sub(OLDER_MAX);
+        self.older.drain(..surplus);
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -61,7 +91,7 @@ impl Change {
         let mut next = || fields.next();
         let (uri, name, new, old) = (next()?, next()?, next()?, next()?);
         let version = |text: String| (text != NOTHING).then_some(text);
-        Some(Self { uri, name, new: version(new), old: version(old) })
+        Some(Self { uri, name, new: version(new), old: version(old), older: fields.collect() })
     }
 }
 
@@ -71,19 +101,18 @@ fn read(mirror: &Mirror) -> Result<Vec<Change>, Error> {
 }
 
 /// Records changes, the newest last, in the transaction with their rows. Several changes under one
-/// name become one, with the first change's old version and the last change's new version.
+/// name become one, with the versions before it.
 pub(crate) fn note(
     mirror: &Mirror,
     changes: impl IntoIterator<Item = Change>,
 ) -> Result<(), Error> {
     let (mut all, mut is_same) = (read(mirror)?, true);
     for mut change in changes {
-        if change.new == change.old || change.line().matches(['\t', '\n', '\r']).count() > 3 {
+        if change.new == change.old || !change.fits_in_a_line() {
             continue;
         }
         if let Some(at) = all.iter().position(|known| known.name == change.name) {
-            let known = all.remove(at);
-            change.old = change.old.or(known.new);
+            change.continue_from(all.remove(at));
         }
         all.push(change);
         is_same = false;
@@ -127,7 +156,7 @@ mod tests {
 
     fn change(uri: &str, new: Option<&str>, old: Option<&str>) -> Change {
         let [new, old] = [new, old].map(|version| version.map(str::to_owned));
-        Change { uri: uri.to_owned(), name: uri.to_owned(), new, old }
+        Change { uri: uri.to_owned(), name: uri.to_owned(), new, old, older: Vec::new() }
     }
 
     #[test]
@@ -148,6 +177,21 @@ mod tests {
         for (new, old, found, expected) in cases {
             assert_eq!(change("a", new, old).judge(found), expected, "{new:?} {old:?} {found:?}");
         }
+    }
+
+    #[test]
+    fn each_earlier_version_of_a_resource_is_known() {
+        let mirror = Mirror::scratch().unwrap();
+        for version in 1..=OLDER_MAX + 3 {
+            let (new, old) = (version.to_string(), (version - 1).to_string());
+            note(&mirror, [change("a", Some(&new), Some(&old))]).unwrap();
+        }
+        let judged = |version: usize| read(&mirror).unwrap()[0].judge(Some(&version.to_string()));
+        assert_eq!(judged(OLDER_MAX + 3), Verdict::Done);
+        assert!((2..OLDER_MAX + 3).all(|version| judged(version) == Verdict::Undone));
+        assert_eq!(judged(1), Verdict::Unknown);
+        note(&mirror, [change("a", Some("5"), Some("35"))]).unwrap();
+        assert_eq!((judged(5), judged(35)), (Verdict::Done, Verdict::Undone));
     }
 
     #[test]

@@ -245,7 +245,13 @@ impl ObjectsSink {
     fn note(&self, uri: &str, new: Option<&Row>, old: Option<&Row>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let [new, old] = [new, old].map(|row| row.map(|row| version(&row.digests, row.length)));
-        newest.push_back(newest::Change { uri: uri.to_owned(), name: uri.to_owned(), new, old });
+        newest.push_back(newest::Change {
+            uri: uri.to_owned(),
+            name: uri.to_owned(),
+            new,
+            old,
+            older: Vec::new(),
+        });
         if newest.len() > newest::CHANGES {
             newest.pop_front();
         }
@@ -436,8 +442,9 @@ async fn judge_object(store: &Store, change: &newest::Change) -> Verdict {
     if let Some(digests) = found.attributes.get(&Attribute::Metadata(DIGESTS.into())) {
         known.parse_leniently_into(digests.as_ref().as_bytes());
     }
+    let mut own: Option<Digests> = None;
     // The version that has this length and, as far as can be compared, these digests.
-    for version in [&change.new, &change.old].into_iter().flatten() {
+    for version in change.versions() {
         let Some((length, digests)) = version.split_once(' ') else { continue };
         let mut wanted = Digests::default();
         wanted.parse_leniently_into(digests.as_bytes());
@@ -446,7 +453,10 @@ async fn judge_object(store: &Store, change: &newest::Change) -> Verdict {
         }
         let agrees = match known.agree(&wanted) {
             None if size <= JUDGED_BYTES => {
-                store.digests(&key, &wanted).await.ok().and_then(|(found, _)| found.agree(&wanted))
+                if own.is_none() {
+                    own = store.digests(&key, &wanted).await.ok().map(|(found, _)| found);
+                }
+                own.as_ref().and_then(|own| own.agree(&wanted))
             }
             agrees => agrees,
         };

@@ -203,6 +203,22 @@ fn a_target_restored_with_its_state_is_brought_up_to_date() {
     }
 }
 
+#[test]
+fn a_target_several_versions_back_is_noticed() {
+    for (case, versions) in readable().flat_map(|case| [2, 5].map(|versions| (case, versions))) {
+        let what = format!("{}, {versions} versions back", case.name);
+        let (mut source, mut copy) = begun(&case);
+        let backup = Backup::of(&copy);
+        for version in 0..versions {
+            source.set("/a", &format!("version {version}"));
+            assert_eq!(copy.run().updated, 1, "{what}");
+        }
+        backup.restore(&copy);
+        let codes = until_equal(&case, &mut copy, &mut source, &what);
+        assert!(is_named(&codes), "{what}: {codes:?}");
+    }
+}
+
 /// Every file, including files of states.
 fn everything(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();

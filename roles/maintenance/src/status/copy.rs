@@ -1,10 +1,10 @@
 //! Reports on a copy, from its database.
 
-use super::report::{Attention, CopyRun, CopyStatus, ProblemStatus};
+use super::report::{Attention, AuditStatus, CopyRun, CopyStatus, ProblemStatus};
 use crate::place::{Context as _, Result, holder_of};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::check::{CopyPlace, CopyState, copy_state};
-use abreast_destination::{LastRun, RunProblem};
+use abreast_destination::{LastAudit, LastRun, RunProblem};
 use abreast_webtypes::{W3cDatetime, count};
 
 /// Reports on a copy, from its database.
@@ -29,6 +29,7 @@ fn status_of(place: String, state: CopyState, word: &str, process: Option<u32>) 
         held_since,
         failing_since,
         run,
+        audit,
     } = state;
     let run = run.unwrap_or_default();
     let is_complete = plan.due + plan.failed + plan.held == 0 && run.exit_code == 0;
@@ -51,6 +52,7 @@ fn status_of(place: String, state: CopyState, word: &str, process: Option<u32>) 
         last_run: Some(run.ended.clone()).filter(|text| !text.is_empty()),
         last_success: run.succeeded.clone(),
         last_change: run.changed.clone(),
+        last_audit: audit.map(of_audit),
         ..CopyStatus::default()
     };
     if is_complete && status.last_success.is_some() {
@@ -121,6 +123,24 @@ fn of_run(run: &LastRun) -> CopyRun {
         bytes: run.bytes,
         requests: run.requests,
         retries: run.retries,
+    }
+}
+
+fn of_audit(audit: LastAudit) -> AuditStatus {
+    let result = match audit.exit_code {
+        0 => "equal",
+        3 => "incomplete",
+        _ => "different",
+    };
+    AuditStatus {
+        time: audit.ended,
+        result: result.to_owned(),
+        full: audit.full,
+        same: audit.same,
+        different: audit.different,
+        missing: audit.missing,
+        extra: audit.extra,
+        unverified: audit.unverified,
     }
 }
 

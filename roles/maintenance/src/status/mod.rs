@@ -4,13 +4,15 @@
 //! their databases, without a lock and without changes.
 
 mod copy;
+mod published;
 mod report;
 mod store;
 
 pub use copy::copy_status;
+pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER};
 pub use report::{
-    Attention, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus, ProblemStatus,
-    STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,
+    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus,
+    ProblemStatus, STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,
 };
 pub use store::{free_bytes, hub_status, store_status};
 

@@ -232,6 +232,8 @@ pub struct CopyStatus {
     pub run: Option<CopyRun>,
     /// Sum of the runs of the process; absent if it is stopped.
     pub since_start: Option<CopyRun>,
+    /// The last audit that came to its end.
+    pub last_audit: Option<AuditStatus>,
     /// Conditions that an operator has to know.
     pub attention: Vec<Attention>,
 }
@@ -245,6 +247,27 @@ pub struct ProblemStatus {
     pub uri: String,
     /// The cause, and how to solve it.
     pub message: String,
+}
+
+/// An audit: a comparison of a copy with its Source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditStatus {
+    /// The end of the audit.
+    pub time: String,
+    /// `equal`, `different`, or `incomplete` if no difference was found but not all could be compared.
+    pub result: String,
+    /// Whether digests were compared, not only lengths and times.
+    pub full: bool,
+    /// Resources that are stored as listed.
+    pub same: u64,
+    /// Resources with other bytes or another time than listed.
+    pub different: u64,
+    /// Resources that are listed and not stored.
+    pub missing: u64,
+    /// Resources that are stored and not listed.
+    pub extra: u64,
+    /// Resources that could not be compared.
+    pub unverified: u64,
 }
 
 /// The work of a run, or of all runs of a process.

@@ -195,7 +195,8 @@ fn change_of(uri: &str, before: Option<&Described>, now: Option<&Described>) -> 
     let of = |described: Option<&Described>| described.and_then(|one| version(&one.digest));
     let entity = now.or(before).and_then(|described| described.entity.clone());
     let (new, old) = (of(now), of(before));
-    newest::Change { uri: uri.to_owned(), name: entity.unwrap_or_else(|| uri.to_owned()), new, old }
+    let name = entity.unwrap_or_else(|| uri.to_owned());
+    newest::Change { uri: uri.to_owned(), name, new, old, older: Vec::new() }
 }
 
 /// The digest of a description in a service, which may store language tags in lower case.
