@@ -130,7 +130,13 @@ fn load(certificate: &Path, key: &Path) -> Result<Loaded, Error> {
         return Err(no_certificate(&"the file has no certificate"));
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|cause| {
-        unusable(key, "the private key", &cause, "give a PEM file with an unencrypted private key")
+        let help = match &cause {
+            rustls::pki_types::pem::Error::Io(_) => {
+                "the user of the server must be allowed to read it"
+            }
+            _ => "give a PEM file with an unencrypted private key",
+        };
+        unusable(key, "the private key", &cause, help)
     })?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)

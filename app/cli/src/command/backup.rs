@@ -7,7 +7,7 @@ use crate::program::terminal::{json, line};
 use crate::store::state_folders::place_of;
 use abreast_maintenance::{BackedUpSet, BackupOptions, BackupReport, Pruning, Retention};
 use abreast_maintenance::{backup, list_backups, plan_backup};
-use abreast_webtypes::count;
+use abreast_webtypes::{count, visible};
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
@@ -139,6 +139,11 @@ fn print_report(report: &BackupReport) {
             "{} of earlier backups replaced: the disk may be failing",
             count(report.contents_replaced, "damaged content")
         ));
+    }
+    if !report.not_in_backup.is_empty() {
+        let names =
+            report.not_in_backup.iter().map(|name| visible(name).to_string()).collect::<Vec<_>>();
+        line(&format!("not in the backup, because not a part of the store: {}", names.join(", ")));
     }
     if let Some(pruning) = &report.pruning {
         print_pruning(pruning, "removed");

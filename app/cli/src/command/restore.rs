@@ -1,4 +1,4 @@
-//! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
+//! `abreast restore`: a store as a backup has it, verified first.
 
 use crate::command::backup::print_sets;
 use crate::command::repair::failed;
@@ -17,12 +17,13 @@ Examples:
   abreast restore /mnt/backups/papers/20260131T120000.000000Z /var/lib/abreast
   abreast restore /mnt/backups/papers /srv/new/.abreast --same-log
   abreast restore /mnt/backups/papers /var/lib/abreast --dry-run
+  abreast restore /mnt/backups/papers /var/lib/abreast --replace
 
 BACKUP is one backup, or a folder of backups, of which the newest is used; `abreast backup --list` lists them. All of it is verified before anything is written.
 Changes recorded after the backup are not in it. The log is therefore restarted: Destinations notice it, and compare everything
 once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
 
-Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk or permission denied.";
+Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR has a store, 10 DIR is in use, 13 disk or permission denied.";
 
 /// Options of `restore`.
 #[derive(Debug, Args)]
@@ -30,8 +31,11 @@ Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 dis
 pub(crate) struct RestoreArgs {
     /// A backup, or a folder of backups
     backup: PathBuf,
-    /// Folder of the store to make; must be empty or missing
+    /// Folder of the store to make; must be missing or without a store
     dir: PathBuf,
+    /// Move the store that is there into the folder replaced-TIME in DIR. Stop its server first
+    #[arg(long)]
+    replace: bool,
     /// Continue the same log: nothing was recorded after the backup was made
     #[arg(long)]
     same_log: bool,
@@ -52,7 +56,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     let mut options = RestoreOptions::new(&args.backup, &args.dir);
     (options.same_log, options.without_damaged) = (args.same_log, args.without_damaged);
-    options.dry_run = args.dry_run;
+    (options.dry_run, options.replace) = (args.dry_run, args.replace);
     let progress = args.progress.begin(false, args.json);
     options.meter = progress.meter();
     let restored = restore(&options);
@@ -72,6 +76,9 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
         line(&format!("from {}", report.backup.display()));
         let contents = count(report.contents, "content");
         line(&format!("to {}: {contents}, {}", report.dir.display(), BinaryBytes(report.bytes)));
+    }
+    if let Some(folder) = &report.replaced {
+        line(&format!("the former store is in {folder}"));
     }
     if report.contents_lost > 0 {
         line(&format!("without {}", count(report.contents_lost, "damaged content")));

@@ -77,7 +77,12 @@ pub(crate) fn check(
             ));
             None
         }
-        Ok(address) => Some(AdminConfig { address, token_file: token_file.map(Path::to_owned) }),
+        Ok(address) => {
+            if let Some(Err(error)) = token_file.map(token) {
+                problems.push(format!("`admin_token_file`: {error:#}"));
+            }
+            Some(AdminConfig { address, token_file: token_file.map(Path::to_owned) })
+        }
     }
 }
 

@@ -201,11 +201,15 @@ pub(crate) fn reopen(
 
 fn check_tls(file: &File, problems: &mut Vec<String>) -> Option<[PathBuf; 2]> {
     let tls = file.tls.as_ref()?;
-    match (tls.cert.clone(), tls.key.clone()) {
-        (Some(cert), Some(key)) => Some([cert, key]),
-        // One file may have both.
-        (Some(cert), None) => Some([cert.clone(), cert]),
-        (None, key) => {
+    // One file may have both.
+    match (tls.cert.clone(), tls.key.clone().or_else(|| tls.cert.clone())) {
+        (Some(cert), Some(key)) => {
+            if let Err(error) = ServerCertificate::read(&cert, &key) {
+                problems.push(format!("`tls.cert`: {error}"));
+            }
+            Some([cert, key])
+        }
+        (_, key) => {
             let given = key.map_or("nothing", |_| "a key only");
             problems.push(format!(
                 "`tls.cert`: TLS needs a certificate, and has {given} (help: `cert` is a PEM file with the certificate, `key` one with its private key)"

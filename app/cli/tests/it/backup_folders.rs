@@ -208,3 +208,91 @@ fn a_backup_that_cannot_be_read_is_not_called_damaged() {
         assert!(text.contains("ermission denied"), "{}: {text}", part.display());
     }
 }
+
+#[test]
+fn copies_next_to_a_store_are_not_in_its_backups() {
+    let world = World::new();
+    let store = world.at("papers/.abreast");
+    fs::create_dir_all(store.join("copy/.abreast")).unwrap();
+    fs::write(store.join("copy/large"), vec![7; 1 << 20]).unwrap();
+    fs::write(store.join("notes.txt"), "mine").unwrap();
+    // A link that leads nowhere is read by nobody.
+    std::os::unix::fs::symlink("/nowhere/at/all", store.join("link")).unwrap();
+    let told = world.code(&["backup", "@papers", "@backups"], 0);
+    let names = "not in the backup, because not a part of the store: copy, link, notes.txt";
+    assert!(told.contains(names), "{told}");
+    assert!(!world.backups()[0].join("copy").exists());
+    let told = world.code(&["backup", "@papers", "@backups", "--json"], 0);
+    assert!(told.contains("\"not_in_backup\":[\"copy\",\"link\",\"notes.txt\"]"), "{told}");
+}
+
+#[test]
+fn each_file_of_a_store_is_in_its_backups_or_derived() {
+    let world = World::new();
+    let config = world.at("abreast.toml");
+    let (data, folder) = (world.at("store"), world.at("fresh"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a"), "text").unwrap();
+    fs::create_dir(world.at("graph")).unwrap();
+    fs::write(world.at("graph/a.nt"), "<http://h/a> <http://h/p> \"x\" .\n").unwrap();
+    let text = format!(
+        "data = \"{}\"\n[[set]]\nname = \"papers\"\nfolder = \"{}\"\nversions = \"all\"\n\
+         dumps = {{ every = \"1d\", changes = true }}\narchives = {{ every = \"1d\" }}\n\
+         [[set]]\nname = \"graph\"\norigin = \"rdf\"\nfolder = \"{}\"\n",
+        data.display(),
+        folder.display(),
+        world.at("graph").display(),
+    );
+    fs::write(&config, text).unwrap();
+    fs::create_dir(&data).unwrap();
+    world.code(&["token", "create", "--name", "robot", "--scope", "read", "--data", "@store"], 0);
+    let source = Source::start_config(config.to_str().unwrap());
+    eventually("the dump and the archive", || {
+        data.join("archives/papers").exists() && data.join("dumps/papers").exists()
+    });
+    let told = world.code(&["backup", "@store", "@backups"], 0);
+    drop(source);
+    assert!(!told.contains("not in the backup"), "{told}");
+    let told = world.code(
+        &[
+            "build",
+            "--config",
+            "@abreast.toml",
+            "--out",
+            "@site",
+            "--base-url",
+            "http://h/",
+            "--copy",
+        ],
+        0,
+    );
+    assert!(!told.contains("error"), "{told}");
+    let told = world.code(&["backup", "@store", "@backups"], 0);
+    assert!(!told.contains("not in the backup"), "{told}");
+}
+
+#[test]
+fn restore_moves_the_present_store_aside_only_if_asked() {
+    let world = World::new();
+    world.code(&["backup", "@papers", "@backups"], 0);
+    world.code(&["restore", "@backups", "@store"], 0);
+    fs::create_dir(world.at("store/copy")).unwrap();
+    fs::write(world.at("store/copy/file"), "mine").unwrap();
+    let told = world.code(&["restore", "@backups", "@store"], 2);
+    assert!(told.contains("--replace"), "{told}");
+    let told = world.code(&["restore", "@backups", "@store", "--replace", "--dry-run"], 0);
+    assert!(told.contains("would be restored") && !told.contains("former"), "{told}");
+    let told = world.code(&["restore", "@backups", "@store", "--replace"], 0);
+    let aside = told.lines().find_map(|line| line.strip_prefix("the former store is in "));
+    let aside = PathBuf::from(aside.unwrap_or_else(|| panic!("{told}")));
+    for place in [&world.at("store"), &aside] {
+        let told = world.code(&["check", place.to_str().unwrap(), "--read-data"], 0);
+        assert!(told.contains("2 resources"), "{told}");
+    }
+    assert_eq!(fs::read(world.at("store/copy/file")).unwrap(), b"mine");
+    assert!(!aside.join("copy").exists());
+    // Into a folder with other files, and none of a store.
+    fs::create_dir_all(world.at("new/copy")).unwrap();
+    let told = world.code(&["restore", "@backups", "@new", "--replace"], 0);
+    assert!(!told.contains("former") && world.at("new/copy").exists(), "{told}");
+}

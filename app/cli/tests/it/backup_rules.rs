@@ -325,7 +325,7 @@ fn backups_are_listed_and_a_restore_is_shown_first() {
         assert!(!world.at("store").exists(), "nothing is written");
     }
     fs::create_dir(world.at("full")).unwrap();
-    fs::write(world.at("full/mine"), "1").unwrap();
+    fs::write(world.at("full/source.db"), "1").unwrap();
     world.code(&["restore", "@backups", "@full", "--dry-run"], 2);
     world.code(&["restore", "@backups", "@store"], 0);
 }

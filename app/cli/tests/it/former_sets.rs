@@ -300,6 +300,13 @@ fn copies_over_each_protocol_keep_a_removed_set() {
         }
         assert!(!before.is_empty());
         assert_eq!(contents(&copy), before, "{url}");
+        // The next step is that of the message, not a run that fails again.
+        let output = run(abreast().arg("status").arg(&copy));
+        let text = String::from_utf8_lossy(&output.stdout)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(text.contains("end its job") && !text.contains("abreast sync"), "{url}: {text}");
     }
     assert_eq!(source.stop(), Some(0));
     // It begins again.

@@ -142,7 +142,7 @@ fn move_with_the_same_log_costs_a_mirror_nothing() {
     fs::remove_dir_all(&world.data).unwrap();
     tool(&["restore", "--same-log"], &[&world.backups, &world.data], 0);
     let text = tool(&["restore", "--same-log"], &[&world.backups, &world.data], 2);
-    assert!(text.contains("is not empty"), "{text}");
+    assert!(text.contains("of a store already") && text.contains("--replace"), "{text}");
     let source = world.serve(port);
     let summary = sync(&url, &world.copy, 0, &[]);
     assert_eq!(summary["mode"], "unchanged", "{summary}");

@@ -48,6 +48,10 @@ const LEFT_OUT: [&str; 9] = [
     "temporary",
     "tmp",
 ];
+/// Files and folders of a store, except databases and contents, that a backup contains.
+const OWN: [&str; 5] = ["archives", "book", "notified.json", "served.json", "tokens.json"];
+/// Largest length of [`BackupReport::not_in_backup`].
+const NAMES_MAX: usize = 20;
 /// Percent of the contents of earlier backups that are read, unless more are asked for.
 const READ_SHARE: f64 = 5.0;
 /// Folders in folders of a store, at most.
@@ -100,6 +104,9 @@ pub struct BackupReport {
     pub bytes_reused: u64,
     /// Number of damaged contents of earlier backups that were replaced.
     pub contents_replaced: u64,
+    /// Files and folders next to the store that are not a part of it, at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_in_backup: Vec<String>,
     /// Why the time of the backup could not be recorded in the folder of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
@@ -215,8 +222,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
     }
     to.sync().context("cannot make the copied contents durable")?;
     let facts = check_copy(&database)?;
-    copy_rest(store, Path::new(""), 0, &making)
-        .context("cannot copy the other files of the store")?;
+    let not_in_backup = copy_own(store, &making).context("cannot copy the files of the store")?;
     let mut files = Vec::new();
     list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
     let mut sets = sets_of(&database)?;
@@ -265,6 +271,7 @@ pub fn backup(options: &BackupOptions) -> Result<BackupReport> {
         bytes_reused: contents.reused_bytes,
         contents_replaced: contents.replaced,
         unrecorded: unrecorded.map(|error| error.to_string()),
+        not_in_backup,
         unremoved,
         pruning,
     })
@@ -435,46 +442,63 @@ pub(crate) fn copy_content(
     )))
 }
 
-/// All other files that are not derived: archives of lists, tokens, the record of a static site; also where a symbolic link leads to
-/// them.
-fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()> {
-    if depth > DEPTH_MAX {
-        let place = store.join(below);
-        return Err(io::Error::other(format!("folders are too deep at `{}`", place.display())));
-    }
-    for entry in fs::read_dir(store.join(below))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let text = name.to_string_lossy();
-        let top = below.as_os_str().is_empty();
-        let database =
-            [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
-        if top && (LEFT_OUT.contains(&&*text) || database) {
-            continue;
+/// Copies the archives of lists, tokens and records of a store, and lists the other files and folders next to it.
+fn copy_own(store: &Path, to: &Path) -> Result<Vec<String>> {
+    let mut others = Vec::new();
+    let task = || format!("cannot read `{}`", store.display());
+    for entry in fs::read_dir(store).with_context(task)? {
+        let name = entry.with_context(task)?.file_name().to_string_lossy().into_owned();
+        if OWN.contains(&&*name) {
+            copy_all(store, Path::new(&name), 0, to)
+                .with_context(|| format!("cannot copy `{}`", store.join(&name).display()))?;
+        } else if !is_of_store(&name) {
+            others.push(name);
         }
-        let path = below.join(&name);
-        let kind = match fs::metadata(entry.path()) {
-            Ok(facts) => facts.file_type(),
-            // A server replaced it just now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        if kind.is_dir() {
-            let (real, own) = (entry.path().canonicalize()?, resolved(store));
-            if entry.file_type()?.is_symlink() && (own.starts_with(&real) || real.starts_with(&own))
-            {
-                let link = entry.path();
-                let message = format!("the link `{}` leads back to the store", link.display());
-                return Err(io::Error::other(message));
-            }
-            fs::create_dir_all(to.join(&path))?;
-            copy_rest(store, &path, depth + 1, to)?;
-        } else if kind.is_file() && !text.ends_with(".lock") {
-            match fs::copy(entry.path(), to.join(&path)) {
-                // A server replaced the file since the folder was read; its data is usable without it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                copied => drop(copied?),
-            }
+    }
+    others.sort();
+    others.truncate(NAMES_MAX);
+    Ok(others)
+}
+
+/// Whether a file or folder is a part of the store in its folder, or of a copy's state.
+pub(crate) fn is_of_store(name: &str) -> bool {
+    let is_database =
+        [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|database| name.starts_with(database));
+    is_database || OWN.contains(&name) || LEFT_OUT.contains(&name) || is_passing(Path::new(name))
+}
+
+/// Locks and sockets.
+fn is_passing(path: &Path) -> bool {
+    matches!(path.extension().and_then(|extension| extension.to_str()), Some("lock" | "sock"))
+}
+
+/// Copies a file, or a folder with everything in it; also where a symbolic link leads to them.
+fn copy_all(store: &Path, path: &Path, depth: u32, to: &Path) -> io::Result<()> {
+    let from = store.join(path);
+    if depth > DEPTH_MAX {
+        return Err(io::Error::other(format!("folders are too deep at `{}`", from.display())));
+    }
+    let kind = match fs::metadata(&from) {
+        Ok(facts) => facts.file_type(),
+        // A server replaced it just now.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if kind.is_dir() {
+        let (real, own) = (from.canonicalize()?, resolved(store));
+        if from.is_symlink() && (own.starts_with(&real) || real.starts_with(&own)) {
+            let message = format!("the link `{}` leads back to the store", from.display());
+            return Err(io::Error::other(message));
+        }
+        fs::create_dir_all(to.join(path))?;
+        for entry in fs::read_dir(&from)? {
+            copy_all(store, &path.join(entry?.file_name()), depth + 1, to)?;
+        }
+    } else if kind.is_file() && !is_passing(path) {
+        match fs::copy(&from, to.join(path)) {
+            // A server replaced the file since the folder was read; its data is usable without it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            copied => drop(copied?),
         }
     }
     Ok(())

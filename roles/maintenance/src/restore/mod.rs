@@ -1,10 +1,10 @@
-//! A store as a backup has it: the backup is verified first, and no existing store is replaced.
+//! A store as a backup has it: the backup is verified first, and an existing store is moved aside, if at all.
 
 use crate::backup::manifest::as_text;
 use crate::backup::manifest::{BackedUpFile, BackupManifest, DATABASE, newest};
 use crate::backup::verify::{contents_of, damaged_content, verify};
-use crate::backup::{BackedUpSet, copy_content};
-use crate::place::{Context as _, Error, HUB_DATABASE, Result, there};
+use crate::backup::{BackedUpSet, copy_content, is_of_store};
+use crate::place::{Context as _, Error, HUB_DATABASE, Result, hold, there};
 use abreast_contents::{Contents, View};
 use abreast_core::{Clock as _, Meter, SystemClock};
 use abreast_destination::{published_above, resolved};
@@ -13,6 +13,7 @@ use abreast_store::backup::{restart_hub_log, restart_log};
 use abreast_store::repair::drop_contents;
 use serde::Serialize;
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,10 @@ const LOCK: &str = "restore.lock";
 pub struct RestoreOptions {
     /// One backup, or a folder of backups, of which the newest is used.
     pub backup: PathBuf,
-    /// The folder of the new store; must be empty or missing.
+    /// The folder of the new store; must be missing or without a store.
     pub dir: PathBuf,
+    /// Whether to move an existing store into the folder `replaced-TIME` in its folder.
+    pub replace: bool,
     /// Whether to continue the same log, because nothing was recorded after the backup.
     pub same_log: bool,
     /// Whether to leave out damaged contents, with the versions that need them.
@@ -44,7 +47,8 @@ impl RestoreOptions {
     pub fn new(backup: impl Into<PathBuf>, dir: impl Into<PathBuf>) -> Self {
         let (backup, dir) = (backup.into(), dir.into());
         let meter = Meter::default();
-        Self { backup, dir, same_log: false, without_damaged: false, dry_run: false, meter }
+        let (replace, same_log, without_damaged, dry_run) = (false, false, false, false);
+        Self { backup, dir, replace, same_log, without_damaged, dry_run, meter }
     }
 }
 
@@ -58,6 +62,9 @@ pub struct RestoreReport {
     /// The folder of the new store.
     #[serde(serialize_with = "as_text")]
     pub dir: PathBuf,
+    /// The folder with the store that was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<String>,
     /// Time at which the backup was made.
     pub created: String,
     /// The sets of the store.
@@ -94,7 +101,9 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         return Err(Error::Usage(message));
     }
     let manifest = BackupManifest::read(&backup)?;
-    check_empty(&dir, &manifest)?;
+    if !options.replace {
+        check_empty(&dir, &manifest)?;
+    }
     let contents = View::open(&contents_of(&backup))?;
     let (meter, never) = (&options.meter, AtomicBool::new(false));
     let damaged = verify(&backup, &contents, &manifest, &mut HashSet::new(), &never, meter)?;
@@ -103,6 +112,7 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
     }
     let mut report = RestoreReport {
         dir: options.dir.clone(),
+        replaced: None,
         created: manifest.created.clone(),
         sets: Vec::new(),
         same_log: options.same_log,
@@ -120,6 +130,9 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         report.sets = manifest.sets;
         return Ok(report);
     }
+    if options.replace {
+        report.replaced = move_aside(&dir, &manifest)?;
+    }
     // Restore into the existing folder, which may be a mount point and retains its mode and owner. The database is written
     // last: a folder without a database is not a store.
     let making = dir.join(MAKING);
@@ -134,7 +147,10 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
         return Err(error);
     }
     let left = fs::read_dir(&dir)?.collect::<io::Result<Vec<_>>>()?;
-    for entry in left.iter().filter(|entry| entry.file_name() != MAKING) {
+    let is_left = |entry: &&fs::DirEntry| {
+        entry.file_name() != MAKING && is_restored(&entry.file_name(), &manifest)
+    };
+    for entry in left.iter().filter(is_left) {
         // The restore that was interrupted had put it there: the folder was empty.
         remove(&entry.path()).context("cannot remove what an interrupted restore left")?;
     }
@@ -210,7 +226,38 @@ impl RestoreReport {
     }
 }
 
-/// Refuses a folder that contains other files than an interrupted restore of the same backup left.
+/// Whether a restore of this backup, or a server that uses the store, writes this file or folder.
+fn is_restored(name: &OsStr, manifest: &BackupManifest) -> bool {
+    let first =
+        |file: &BackedUpFile| file.path.split('/').next().is_some_and(|first| name == first);
+    is_of_store(&name.to_string_lossy()) || manifest.files.iter().any(first)
+}
+
+/// Moves the store in a folder into a new folder next to it; the new folder.
+fn move_aside(dir: &Path, manifest: &BackupManifest) -> Result<Option<String>> {
+    if !there::is_dir(dir)? {
+        return Ok(None);
+    }
+    let time = SystemClock.now().to_string().replace(['-', ':'], "");
+    let aside = dir.join(format!("replaced-{time}"));
+    let task = || format!("cannot move the store into `{}`", aside.display());
+    let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let names = entries.with_context(task)?.into_iter().map(|entry| entry.file_name());
+    let is_moved = |name: &OsString| is_restored(name, manifest) && name != MAKING;
+    let names: Vec<OsString> = names.filter(is_moved).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let _lock = hold(dir, false, "restore again")?;
+    fs::create_dir(&aside).with_context(task)?;
+    for name in names {
+        fs::rename(dir.join(&name), aside.join(&name)).with_context(task)?;
+    }
+    own_as(dir, &aside).with_context(task)?;
+    Ok(Some(aside.display().to_string()))
+}
+
+/// Refuses a folder that contains a store, unless an interrupted restore of the same backup left it.
 fn check_empty(dir: &Path, manifest: &BackupManifest) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -221,22 +268,16 @@ fn check_empty(dir: &Path, manifest: &BackupManifest) -> Result<()> {
     let has_begun = making.join(LOCK).is_file()
         || fs::read_dir(&making).is_ok_and(|mut entries| entries.next().is_none());
     let is_begun = has_begun && !dir.join(DATABASE).exists();
-    let of_store = |name: &std::ffi::OsStr| {
-        let first =
-            |file: &BackedUpFile| file.path.split('/').next().is_some_and(|first| name == first);
-        name == MAKING || name == "contents" || manifest.files.iter().any(first)
-    };
-    let mut is_own = true;
-    let mut is_empty = true;
     for entry in entries {
-        (is_empty, is_own) = (false, is_own && is_begun && of_store(&entry?.file_name()));
-    }
-    if !is_empty && !is_own {
-        let message = format!(
-            "`{}` is not empty\n  help: name an empty folder, or move its contents away",
-            dir.display()
-        );
-        return Err(Error::Usage(message));
+        let name = entry?.file_name();
+        if is_restored(&name, manifest) && !is_begun {
+            let message = format!(
+                "`{}` has `{}` of a store already\n  help: --replace moves the store there aside; or name another folder",
+                dir.display(),
+                name.to_string_lossy()
+            );
+            return Err(Error::Usage(message));
+        }
     }
     Ok(())
 }

@@ -87,7 +87,8 @@ fn note_attention(status: &mut CopyStatus, place: &str, run: &LastRun) {
     }
     if let Some(error) = &run.error {
         let message = format!("the last run ended with an error: {}", one_line(&error.message));
-        status.attention.push(Attention::new(message, command("")));
+        let help = help_of(&error.message).map_or_else(|| command(""), str::to_owned);
+        status.attention.push(Attention::new(message, help));
     } else if status.failed > 0 || matches!(run.exit_code, 3) {
         let failed = status.failed.max(status.problem_count);
         let since = status.failing_since.as_ref().map(|since| format!(" since {since}"));
@@ -101,6 +102,12 @@ fn note_attention(status: &mut CopyStatus, place: &str, run: &LastRun) {
         let message = "no run of this copy has succeeded yet";
         status.attention.push(Attention::new(message, command("")));
     }
+}
+
+/// How to solve a problem, if its message has it.
+fn help_of(message: &str) -> Option<&str> {
+    let (_, help) = message.split_once("help: ")?;
+    help.lines().next()
 }
 
 fn one_line(message: &str) -> &str {
