@@ -227,6 +227,12 @@ impl Dist {
         fs::create_dir_all(stage.join("man"))?;
         fs::copy(program, stage.join("abreast"))
             .with_context(|| format!("cannot copy {}", program.display()))?;
+        // The setting of the profile leaves a table of symbols in this program.
+        let strip = match self.compiler.strip_suffix("gcc") {
+            Some(prefix) if self.arch != std::env::consts::ARCH => format!("{prefix}strip"),
+            _ => "strip".to_owned(),
+        };
+        run_quietly(Command::new(strip).arg("--strip-all").arg(stage.join("abreast")))?;
         for name in [
             "README.md",
             "CHANGELOG.md",

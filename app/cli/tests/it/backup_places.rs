@@ -1,7 +1,7 @@
 //! Where backups and restored stores may be, and whose files stay.
 
 use crate::world::{Source, abreast};
-use abreast_testkit::run;
+use abreast_testkit::{eventually, run};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -110,6 +110,7 @@ fn a_database_behind_a_link_is_backed_up_as_it_is_now() {
     }
     // The newest changes are in the file next to the database.
     let source = Source::start(&world.at("papers"), 0, &[]);
+    eventually("the files are recorded", || source.get("/set/r/19").is_some());
     let text = world.assert_code(&["backup", "@papers", "@backups"], 0);
     assert_eq!(source.stop(), Some(0));
     assert!(text.contains("21 resources"), "{text}");
