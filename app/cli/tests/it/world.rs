@@ -33,6 +33,13 @@ pub(crate) struct Source {
     hint: String,
 }
 
+/// The time after which files that a test wrote are at rest, so that the first scan of a server records them: the debounce
+/// of [`Source::command`], or the default one, and the granularity of file times.
+fn rest_before(command: &Command) -> Duration {
+    let has_default = !command.get_args().any(|argument| argument == "--debounce");
+    Duration::from_millis(if has_default { 250 } else { 80 })
+}
+
 impl Source {
     /// Serves a folder on a free port, or on the given one.
     pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
@@ -115,6 +122,7 @@ impl Source {
     }
 
     fn listening_with(command: &mut Command, log: Stdio) -> Self {
+        std::thread::sleep(rest_before(command));
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (mut address, mut hint) = (None, None);
