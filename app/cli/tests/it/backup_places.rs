@@ -90,6 +90,13 @@ fn what_is_not_ours_stays() {
     world.assert_code(&["restore", "@backups", "@other"], 0);
     assert!(world.at("other/mine").is_file());
     world.assert_code(&["restore", "@backups", "@other"], 2);
+    // Such a folder with a folder that a server could have made, but no restore.
+    fs::create_dir_all(world.at("looks/.abreast-restoring")).unwrap();
+    fs::write(world.at("looks/.abreast-restoring/restore.lock"), "").unwrap();
+    fs::create_dir(world.at("looks/documents")).unwrap();
+    fs::write(world.at("looks/documents/mine"), "1").unwrap();
+    world.assert_code(&["restore", "@backups", "@looks"], 2);
+    assert!(world.at("looks/documents/mine").is_file());
     // One that ended before it had its lock.
     fs::create_dir_all(world.at("early/.abreast-restoring")).unwrap();
     world.assert_code(&["restore", "@backups", "@early"], 0);

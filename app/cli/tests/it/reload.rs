@@ -429,9 +429,8 @@ fn many_reloads_under_load_lose_and_leak_nothing() {
     drop(configure(9));
     eventually("files and threads are released", || {
         let now = held(world.source());
-        // A scan or a rendering may be under way, and the store opens connections for readers when they are first
-        // needed. A leak of one in each reload would be 40.
-        now[0] <= before[0] + 12 && now[1] <= before[1] + 12
+        // A scan or a rendering may be under way.
+        now[0] <= before[0] + 4 && now[1] <= before[1] + 4
     });
     let now = resident(world.source());
     assert!(now < memory + 48, "{memory} MiB, then {now} MiB");

@@ -468,7 +468,7 @@ pub(crate) fn is_of_store(name: &str) -> bool {
 }
 
 /// Locks and sockets.
-fn is_passing(path: &Path) -> bool {
+pub(crate) fn is_passing(path: &Path) -> bool {
     matches!(path.extension().and_then(|extension| extension.to_str()), Some("lock" | "sock"))
 }
 

@@ -3,7 +3,7 @@
 use crate::backup::manifest::as_text;
 use crate::backup::manifest::{BackedUpFile, BackupManifest, DATABASE, newest};
 use crate::backup::verify::{contents_of, damaged_content, verify};
-use crate::backup::{BackedUpSet, copy_content, is_of_store};
+use crate::backup::{BackedUpSet, copy_content, is_of_store, is_passing};
 use crate::place::{Context as _, Error, HUB_DATABASE, Result, hold, there};
 use abreast_contents::{Contents, View};
 use abreast_core::{Clock as _, Meter, SystemClock};
@@ -148,7 +148,7 @@ pub fn restore(options: &RestoreOptions) -> Result<RestoreReport> {
     }
     let left = fs::read_dir(&dir)?.collect::<io::Result<Vec<_>>>()?;
     let is_left = |entry: &&fs::DirEntry| {
-        entry.file_name() != MAKING && is_restored(&entry.file_name(), &manifest)
+        entry.file_name() != MAKING && is_written(&entry.file_name(), &manifest)
     };
     for entry in left.iter().filter(is_left) {
         // The restore that was interrupted had put it there: the folder was empty.
@@ -228,9 +228,15 @@ impl RestoreReport {
 
 /// Whether a restore of this backup, or a server that uses the store, writes this file or folder.
 fn is_restored(name: &OsStr, manifest: &BackupManifest) -> bool {
+    let is_data = is_of_store(&name.to_string_lossy()) && !is_passing(Path::new(name));
+    is_data || is_written(name, manifest)
+}
+
+/// Whether a restore of this backup writes this file or folder: an interrupted one left it.
+fn is_written(name: &OsStr, manifest: &BackupManifest) -> bool {
     let first =
         |file: &BackedUpFile| file.path.split('/').next().is_some_and(|first| name == first);
-    is_of_store(&name.to_string_lossy()) || manifest.files.iter().any(first)
+    name == MAKING || name == "contents" || manifest.files.iter().any(first)
 }
 
 /// Moves the store in a folder into a new folder next to it; the new folder.
@@ -270,7 +276,7 @@ fn check_empty(dir: &Path, manifest: &BackupManifest) -> Result<()> {
     let is_begun = has_begun && !dir.join(DATABASE).exists();
     for entry in entries {
         let name = entry?.file_name();
-        if is_restored(&name, manifest) && !is_begun {
+        if is_restored(&name, manifest) && !(is_begun && is_written(&name, manifest)) {
             let message = format!(
                 "`{}` has `{}` of a store already\n  help: --replace moves the store there aside; or name another folder",
                 dir.display(),
