@@ -116,6 +116,18 @@ impl Kind {
     pub const fn keeps_resource(self) -> bool {
         !matches!(self, Self::Remove | Self::Delete)
     }
+
+    /// The kind as a word for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "created",
+            Self::Add => "added",
+            Self::Update => "updated",
+            Self::Deprecate => "deprecated",
+            Self::Remove => "removed",
+            Self::Delete => "deleted",
+        }
+    }
 }
 
 /// A change to be recorded.

@@ -338,6 +338,7 @@ fn build(
     let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
         .context("cannot make the folder for rendered documents")?
         .with_static_projections()
+        .with_institution(config.institution)
         .with_meter(meter.clone());
     for set in publisher.sets() {
         abreast_source::archive::take(&*log, set, cancel)?;

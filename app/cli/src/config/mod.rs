@@ -11,6 +11,7 @@ pub(crate) mod faults;
 mod file;
 pub(crate) mod filter_rules;
 pub(crate) mod follow_args;
+mod institution;
 pub(crate) mod listen;
 pub(crate) mod on_change_args;
 pub(crate) mod publish_args;
@@ -57,6 +58,7 @@ pub(crate) struct ServeConfig {
     pub(crate) new_store: bool,
     /// The address for operators.
     pub(crate) admin: Option<admin::AdminConfig>,
+    pub(crate) institution: abreast_source::publish::Institution,
     pub(crate) api: crate::config::api::ApiConfig,
     pub(crate) push: crate::config::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
@@ -137,6 +139,7 @@ impl ServeConfig {
             problems.push(problem.to_owned());
             PathBuf::new()
         });
+        let institution = institution::check(file.institution, &mut problems);
         let api = crate::config::api::check(
             file.api,
             listen.address,
@@ -231,6 +234,7 @@ impl ServeConfig {
             data_in_file,
             new_store,
             admin,
+            institution,
             api,
             push,
             sets,

@@ -6,7 +6,9 @@ mod server;
 mod set;
 
 pub(crate) use declare::{Declared, Key, Table};
-pub(crate) use server::{ApiFile, FILE, File, HubFile, KnownFile, NotifyFile, XmppFile};
+pub(crate) use server::{
+    ApiFile, FILE, File, HubFile, InstitutionFile, KnownFile, NotifyFile, XmppFile,
+};
 pub(crate) use set::{
     AllVersions, CategoryFile, DumpsFile, EndpointFile, OptionsFile, RuleFile, SET, SetFile,
     SetLinkFile, VersionsFile, VersionsTable, WebhookFile,
@@ -45,6 +47,7 @@ mod tests {
             keys_of::<File>(),
             keys_of::<server::TlsFile>(),
             keys_of::<server::KnownFile>(),
+            keys_of::<InstitutionFile>(),
             keys_of::<ApiFile>(),
             keys_of::<HubFile>(),
             keys_of::<NotifyFile>(),
@@ -77,6 +80,7 @@ mod tests {
             (_, "listen") => "127.0.0.1:8081".into(),
             (_, "access_log_format") => "json".into(),
             (_, "read") => "token".into(),
+            (_, "accent") => "#7a1f2b".into(),
             (_, "submit") => "form".into(),
             (_, "signature") => "sha512".into(),
             (_, "digests") => "both".into(),

@@ -14,7 +14,9 @@ pub mod hub_model;
 mod import;
 mod intake;
 pub mod model;
+mod openapi;
 mod operations;
+mod page;
 mod problem;
 mod push;
 mod record;
@@ -33,6 +35,7 @@ pub(crate) use changes::records_of;
 pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
+pub use openapi::OPENAPI;
 
 use crate::message::respond::Answer;
 use crate::site::heads::Heads;
@@ -41,21 +44,19 @@ use abreast_hub::Client;
 use answers::typed;
 use context::Context;
 use http::header::{CONNECTION, CONTENT_SECURITY_POLICY};
-use http::{HeaderValue, Request, Uri};
+use http::{HeaderValue, Method, Request, Uri};
 use hyper::body::{Body as _, Incoming};
+use openapi::openapi;
 use operations::{Call, find};
 use problem::{Problem, ProblemKind};
 use std::sync::Arc;
 use visible::VisibleSets;
 
-/// The document that describes this interface.
-pub const OPENAPI: &str = include_str!("openapi.json");
-
 /// Whether everyone may read this address without a token: then scripts of any page may also read
 /// it.
 pub(crate) fn is_public(site: &Site, path: &str) -> bool {
     let readers = site.api.as_ref().map(|api| api.options.readers);
-    path == "/api/v1/openapi.json" || readers == Some(Readers::Anyone)
+    path == "/api/v1/openapi.json" || page::is_root(path) || readers == Some(Readers::Anyone)
 }
 
 /// Whether a path belongs to the API.
@@ -101,6 +102,9 @@ async fn respond(
         return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
     };
     let path = request.uri().path().to_owned();
+    if page::is_root(&path) && matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(page::root(site, api.options.readers, request.headers()));
+    }
     let (operation, call) = find(request.method(), &path)?;
     let mut context = Context { site, heads, api, operation, client, seen: VisibleSets::All };
     context.seen = access::check(&context, &call, &request, client)?;
@@ -151,11 +155,4 @@ async fn run(
         Call::PutContent(slug, path) => content::put(context, slug, path, request).await,
         Call::DeleteContent(slug, path) => content::delete(context, slug, path, &request).await,
     }
-}
-
-/// The document that describes this interface, with its public address: behind a proxy, this can
-/// have a path.
-fn openapi(base: &str) -> String {
-    let url = serde_json::to_string(base.trim_end_matches('/')).unwrap_or_default();
-    OPENAPI.replacen("\"url\": \"/\"", &format!("\"url\": {url}"), 1)
 }

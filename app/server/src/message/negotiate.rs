@@ -1,7 +1,7 @@
 //! Content negotiation by `Accept` [rfc9110 §12.5.1].
 
 use http::HeaderMap;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, ACCEPT_LANGUAGE};
 
 /// The value of `Accept`; several header lines are joined.
 pub(crate) fn accept_of(headers: &HeaderMap) -> Option<String> {
@@ -24,9 +24,48 @@ pub(crate) fn choose(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
     abreast_rdf::choose(accept_of(headers).as_deref(), offered)
 }
 
+/// Most languages of a reader that are used.
+const LANGUAGES: usize = 8;
+
+/// The languages that a reader prefers, the first most, each followed by its general form: `de-AT`
+/// by `de` [rfc9110 §12.5.4]. English is the last one, because the pages are in English.
+pub(crate) fn languages(headers: &HeaderMap) -> Vec<String> {
+    let fields = headers.get_all(ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+    let mut languages = Vec::new();
+    for range in fields.flat_map(|value| value.split(',')).take(4 * LANGUAGES) {
+        let mut parts = range.split(';').map(str::trim);
+        let tag = parts.next().unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+        let is_tag = tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if is_tag && !tag.is_empty() && weight > 0.0 {
+            languages.push((tag.to_ascii_lowercase(), weight));
+        }
+    }
+    languages.sort_by(|(_, one), (_, two): &(String, f64)| two.total_cmp(one));
+    let all = languages.into_iter().take(LANGUAGES).flat_map(|(tag, _)| {
+        let general = tag.split('-').next().map(str::to_owned);
+        [Some(tag), general].into_iter().flatten()
+    });
+    let mut preferred: Vec<String> = Vec::new();
+    for tag in all.chain(["en".to_owned()]) {
+        if !preferred.contains(&tag) {
+            preferred.push(tag);
+        }
+    }
+    preferred
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn languages_are_sorted_by_weight() {
+        let headers =
+            [(ACCEPT_LANGUAGE, "en;q=0.5, de-AT, *;q=0.1, fr;q=0, it;q=0.8".parse().unwrap())];
+        assert_eq!(languages(&headers.into_iter().collect()), ["de-at", "de", "it", "en"]);
+        assert_eq!(languages(&HeaderMap::new()), ["en"]);
+    }
 
     #[test]
     fn a_media_type_that_is_named_is_preferred() {

@@ -4,17 +4,16 @@
 use crate::message::body::ResponseBody;
 use crate::message::negotiate;
 use crate::message::respond::Answer;
+use abreast_source::projection::pages::{Shell, content_security_policy, problem_page};
+use abreast_source::publish::{Institution, Publisher};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 const PROBLEM: &str = "application/problem+json";
-/// Forbids all content except the styles in the page itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The parts of a problem document that a page shows.
 #[derive(Deserialize)]
@@ -25,12 +24,12 @@ struct Problem {
     help: Option<String>,
 }
 
-/// The answer to a request with these headers, at a server with this public URL. `is_probe`: the
-/// body is the text of `/readyz`.
+/// The answer to a request with these headers, on the site of this publisher. `is_probe`: the body
+/// is the text of `/readyz`.
 pub(crate) async fn present(
     answer: Answer,
     request: &HeaderMap,
-    base: &str,
+    publisher: &Publisher,
     is_probe: bool,
 ) -> Answer {
     let is_problem = answer
@@ -58,8 +57,8 @@ pub(crate) async fn present(
         Some(problem) => {
             let html = HeaderValue::from_static("text/html; charset=utf-8");
             head.headers.insert(CONTENT_TYPE, html);
-            head.headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-            page_of(&problem, base)
+            head.headers.extend(policy_of(publisher));
+            page_of(&problem, publisher.urls().base(), publisher.institution())
         }
         None => shown.into_owned(),
     };
@@ -81,37 +80,15 @@ fn vary_by_accept(headers: &mut HeaderMap) {
     }
 }
 
-fn page_of(problem: &Problem, base: &str) -> String {
-    let title = format!("{} {}", problem.status, escaped(&problem.title));
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>body{{font-family:sans-serif;margin:2em auto;max-width:40em;padding:0 1em}}</style>\n</head>\n\
-         <body>\n<main>\n<h1>{title}</h1>\n<p>{}</p>\n",
-        escaped(&problem.detail)
-    );
-    if let Some(help) = &problem.help {
-        let _ = writeln!(page, "<p>{}</p>", escaped(help));
-    }
-    let _ = writeln!(
-        page,
-        "<p><a href=\"{}\">Everything that is published here</a></p>\n</main>\n</body>\n</html>",
-        escaped(base)
-    );
-    page
+/// The content security policy of all pages, as a header field.
+pub(crate) fn policy_of(publisher: &Publisher) -> Option<(HeaderName, HeaderValue)> {
+    let policy = content_security_policy(publisher.urls().base(), publisher.institution());
+    Some((CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?))
 }
 
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
-        }
-        out
-    })
+fn page_of(problem: &Problem, base: &str, institution: &Institution) -> String {
+    let title = format!("{} {}", problem.status, problem.title);
+    problem_page(Shell::new(&title, base, institution), &problem.detail, problem.help.as_deref())
 }
 
 /// Shortens each absolute path of the file system to its last part. URLs, and paths in this
@@ -178,19 +155,5 @@ mod tests {
         ] {
             assert_eq!(without_paths(text), shown);
         }
-    }
-
-    #[test]
-    fn a_page_shows_a_problem_as_text() {
-        let problem = Problem {
-            title: "Not Found".to_owned(),
-            status: 404,
-            detail: "<script>".to_owned(),
-            help: Some("a & \"b\"".to_owned()),
-        };
-        let page = page_of(&problem, "https://h.example/x/");
-        assert!(page.contains("<h1>404 Not Found</h1>\n<p>&lt;script&gt;</p>"), "{page}");
-        assert!(page.contains("<p>a &amp; &quot;b&quot;</p>"), "{page}");
-        assert!(page.contains("<a href=\"https://h.example/x/\">"), "{page}");
     }
 }

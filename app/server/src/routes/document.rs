@@ -1,14 +1,14 @@
 //! Published documents: from memory immediately, otherwise rendered on a blocking thread.
 
 use crate::message::negotiate;
+use crate::message::present::policy_of;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
 use crate::site::served::Site;
 use abreast_hub::Client;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, LOCATION,
-    RETRY_AFTER, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, LINK, LOCATION, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
@@ -189,9 +189,7 @@ fn represent(
     let topic = document.topic.as_deref().and_then(|topic| HeaderValue::from_str(topic).ok());
     more.extend(topic.map(|topic| (LINK, topic)));
     if document.content_type == abreast_source::projection::pages::HTML {
-        let policy =
-            HeaderValue::from_static(abreast_source::projection::pages::CONTENT_SECURITY_POLICY);
-        more.push((CONTENT_SECURITY_POLICY, policy));
+        more.extend(policy_of(&site.publisher));
     }
     let length = body.length();
     Ok(Representation {

@@ -4,7 +4,8 @@
 //! default is canonical N-Triples, whose length and digest are in the lists.
 
 use crate::message::conditional::{Precondition, judge};
-use crate::message::negotiate::accept_of;
+use crate::message::negotiate::{accept_of, languages};
+use crate::message::present::policy_of;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::served::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
@@ -35,18 +36,20 @@ pub(crate) async fn answer(
             None => return Ok(nothing()),
         },
     };
-    let accept = accept_of(headers);
+    let (accept, languages) = (accept_of(headers), languages(headers));
     let (log, id, key) = (Arc::clone(site.publisher.log()), set.published.id, iri.clone());
     let find = move || log.resource(id, &key).map_err(io::Error::other);
     let Some(row) = blocking(find).await? else { return Ok(nothing()) };
     let length = row.state.length.unwrap_or_default();
     let memory = if length >= LARGE { site.memory.take(length * MEMORY).await } else { None };
-    let (site, served) = (Arc::clone(site), Arc::clone(set));
+    let (reader, served) = (Arc::clone(site), Arc::clone(set));
     let conditions = headers.clone();
     let read = move || -> io::Result<Result<Found, Answer>> {
         let _memory = memory;
-        let (set, log) = (&served.published, site.publisher.log());
-        let Some(entity) = Entity::read(&**log, set, &iri)? else { return Ok(Err(nothing())) };
+        let (set, publisher) = (&served.published, &reader.publisher);
+        let Some(entity) = Entity::read(&**publisher.log(), set, &iri)? else {
+            return Ok(Err(nothing()));
+        };
         let forms = entity.forms();
         let form = if let Some(form) = named {
             forms.contains(&form).then_some(form)
@@ -56,12 +59,11 @@ pub(crate) async fn answer(
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
         let (iri, state) = (entity.iri.clone(), entity.state.clone());
-        let bytes = entity.render(&**log, set, form)?;
+        let bytes = entity.render(publisher, set, form, &languages)?;
         let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
         let length = bytes.len() as u64;
         let is_sent = matches!(judge(&conditions, &tag, None, true), Precondition::Send);
-        let body =
-            if is_sent { site.publisher.body(bytes)? } else { Body::Memory(bytes::Bytes::new()) };
+        let body = if is_sent { publisher.body(bytes)? } else { Body::Memory(bytes::Bytes::new()) };
         Ok(Ok(Found { iri, state, form, tag, length, body, forms }))
     };
     let found = match blocking(read).await {
@@ -72,7 +74,28 @@ pub(crate) async fn answer(
         }
         Err(error) => return Err(error),
     };
-    Ok(represent(set, found)?.answer(method, headers))
+    Ok(represent(site, set, found)?.answer(method, headers))
+}
+
+/// URL of an entity whose IRI is this address of the server, for a redirect to its description.
+pub(crate) async fn at_its_iri(site: &Arc<Site>, path: &str) -> io::Result<Option<String>> {
+    let base = site.publisher.urls().base();
+    let Some((_, rest)) = base.split_once("://") else { return Ok(None) };
+    // A server behind TLS often has entities whose IRIs are older.
+    let iris = ["https", "http"].map(|scheme| format!("{scheme}://{rest}{path}"));
+    let site = Arc::clone(site);
+    blocking(move || {
+        let log = site.publisher.log();
+        for set in site.publisher.sets().iter().filter(|set| set.urls.naming().names_entities()) {
+            for iri in &iris {
+                if log.resource(set.id, iri).map_err(io::Error::other)?.is_some() {
+                    return Ok(Some(set.urls.naming().uri(iri)));
+                }
+            }
+        }
+        Ok(None)
+    })
+    .await
 }
 
 async fn blocking<T: Send + 'static>(
@@ -93,19 +116,21 @@ struct Found {
     forms: Vec<Form>,
 }
 
-fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
+fn represent(site: &Site, set: &ServedSet, found: Found) -> io::Result<Representation> {
     let Found { iri, state, form, tag, length, body, forms } = found;
     let address = set.published.urls.naming().uri(&iri);
-    let mut more = vec![
-        (LINK, set.link()),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (VARY, HeaderValue::from_static("accept")),
-        // Descriptions come from other authors: isolate them from this origin.
-        (
+    let mut more = vec![(LINK, set.link()), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
+    // Descriptions come from other authors: isolate them from this origin.
+    if form == Form::Page {
+        more.push((VARY, HeaderValue::from_static("accept, accept-language")));
+        more.extend(policy_of(&site.publisher));
+    } else {
+        more.push((VARY, HeaderValue::from_static("accept")));
+        more.push((
             CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(abreast_source::projection::pages::CONTENT_SECURITY_POLICY),
-        ),
-    ];
+            HeaderValue::from_static("default-src 'none'; sandbox"),
+        ));
+    }
     let mut links: Vec<String> =
         state.links.iter().map(|link| format!("<{}>; rel=\"{}\"", link.target, link.rel)).collect();
     links.extend(forms.iter().filter(|other| **other != form).map(|other| {

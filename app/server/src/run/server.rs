@@ -19,7 +19,7 @@ use crate::routes::{
 use crate::run::route::{Route, route};
 use crate::site::heads::Heads;
 use crate::site::resource;
-use crate::site::served::{CurrentSite, ServedSet, Site};
+use crate::site::served::{CurrentSite, Site};
 use abreast_hub::Client;
 use abreast_net::{
     ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
@@ -376,7 +376,8 @@ async fn handle(
     };
     // Streams of events have a limit of their own, too.
     let counted = if is_stream(&answer) { ClientRequest::uncounted() } else { counted };
-    let mut answer = present(answer, &accepted, base, is_probe).instrument(span.clone()).await;
+    let mut answer =
+        present(answer, &accepted, &site.publisher, is_probe).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -561,11 +562,13 @@ async fn dispatch(
         Route::Published(path) if is_directory(&path) && shared.options.keys.is_some() => {
             Ok(keys(shared.options.keys.as_ref(), site.publisher.urls().base()))
         }
-        Route::Published(_) if site.sets.is_empty() => {
+        Route::Published(path) if site.sets.is_empty() && path != STYLE => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
         Route::Published(path) => published((shared, site), path, request, client).await,
-        Route::Resource(set, path) if path.is_empty() => Ok(to_page(set)),
+        Route::Resource(set, path) if path.is_empty() => {
+            Ok(see_other(&set.published.urls.resources_page()))
+        }
         Route::Resource(set, path) => {
             let (method, headers) = (request.method(), request.headers());
             let mut answer = if set.published.urls.naming().names_entities() {
@@ -667,11 +670,14 @@ async fn published(
         return Ok(topic::answer(site, found, (method, client), headers, shared.stop.clone()).await);
     }
     if let Some(set) = site.sets.find(path.trim_end_matches('/')) {
-        return Ok(to_page(set));
+        return Ok(see_other(&set.published.urls.page()));
     }
     let of_set = |slug: &str| site.sets.find(slug).is_some();
     if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
         return Ok(topic::removed(site, &path, method, headers).await);
+    }
+    if let Some(description) = entity::at_its_iri(site, &path).await? {
+        return Ok(see_other(&description));
     }
     Ok(nothing(site, &path))
 }
@@ -685,17 +691,18 @@ async fn blocking(
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
 }
 
-/// Redirects from the address of a set, or from the root of its resources, to its page, which links
-/// to all other addresses.
-fn to_page(set: &ServedSet) -> Answer {
-    let page = set.published.urls.page();
+/// Redirects from the address of a set, or from the root of its resources, to a page for people.
+fn see_other(page: &str) -> Answer {
     let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
     *answer.status_mut() = StatusCode::SEE_OTHER;
-    if let Ok(location) = HeaderValue::from_str(&page) {
+    if let Ok(location) = HeaderValue::from_str(page) {
         answer.headers_mut().insert(LOCATION, location);
     }
     answer
 }
+
+/// Path of the style sheet, which pages of errors need too.
+const STYLE: &str = "style.css";
 
 /// Whether this is the path of the keys that sign requests, without its first slash.
 fn is_directory(path: &str) -> bool {

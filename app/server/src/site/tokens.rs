@@ -35,6 +35,17 @@ pub enum Scope {
     Admin,
 }
 
+impl Scope {
+    /// The scope as a word, as in files and in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -88,15 +88,40 @@ fn errors_are_pages_for_browsers_and_json_for_others() {
 }
 
 #[test]
+fn the_root_of_the_api_is_a_page_for_browsers() {
+    let world = ApiWorld::new(&Settings::default());
+    for path in ["/api", "/api/", "/api/v1", "/api/v1/"] {
+        let page = world.served.ask("GET", path, &[BROWSER]);
+        assert_eq!(
+            (page.status, page.header("content-type").as_str()),
+            (200, "text/html; charset=utf-8")
+        );
+        assert!(
+            page.text().contains("<code>POST /api/v1/sets/{set}/changes</code>"),
+            "{}",
+            page.text()
+        );
+        assert!(page.text().contains("curl https://example.org/api/v1/sets"));
+        assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+        assert_eq!(page.header("vary"), "Accept");
+        let document = world.served.get(path);
+        assert_eq!(document.header("content-type"), "application/json");
+        assert!(document.text().contains("\"openapi\""));
+        assert_eq!(world.served.ask("POST", path, &[]).status, 404);
+    }
+}
+
+#[test]
 fn the_root_of_a_set_leads_to_its_page() {
     let world = World::new();
     world.write("a", "1");
     world.publish();
     let served = world.serve();
-    for path in ["/set", "/set/", "/set/r/"] {
+    for (path, page) in [("/set", "about"), ("/set/", "about"), ("/set/r/", "resources")] {
         let reply = served.get(path);
         assert_eq!(reply.status, 303, "{path}");
-        assert_eq!(reply.header("location"), "https://example.org/set/about.html", "{path}");
+        let page = format!("https://example.org/set/{page}.html");
+        assert_eq!(reply.header("location"), page, "{path}");
     }
     assert_eq!(served.get("/set/about.html").status, 200);
     assert_eq!(served.get("/other/").status, 404);

@@ -84,6 +84,19 @@ impl Prefixes {
         Ok(self)
     }
 
+    /// An IRI with its prefix, such as `skos:prefLabel`; `None` without a prefix for it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::Prefixes;
+    ///
+    /// let short = Prefixes::default().short("http://www.w3.org/2004/02/skos/core#prefLabel");
+    /// assert_eq!(short.as_deref(), Some("skos:prefLabel"));
+    /// ```
+    pub fn short(&self, iri: &str) -> Option<String> {
+        self.split(iri).map(|(prefix, _, local)| format!("{prefix}:{local}"))
+    }
+
     /// The prefix of a namespace.
     pub(super) fn of(&self, namespace: &str) -> Option<&str> {
         self.by_namespace.get(namespace).map(String::as_str)

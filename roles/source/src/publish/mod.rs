@@ -8,6 +8,7 @@ pub(crate) mod document;
 mod error;
 pub(crate) mod files;
 mod head_reader;
+mod institution;
 mod lanes;
 mod news;
 mod notifications;
@@ -29,6 +30,7 @@ pub use document::{Freshness, LogState, Output, Rendered, ResolvedDocument, Vers
 pub use error::PublishError;
 pub use files::{FileContent, FileError, PublishedFile};
 pub use head_reader::HeadReader;
+pub use institution::{Accent, AccentError, Institution};
 pub(crate) use lanes::LARGE;
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 pub use notifications::Notifications;

@@ -6,6 +6,7 @@ use super::document::{LogState, ResolvedDocument, Whole};
 use super::error::PublishError;
 use super::files::{FileError, PublishedFile};
 use super::head_reader::HeadReader;
+use super::institution::Institution;
 use super::news::{EndedTopic, News, NewsRequest};
 use super::set::{PublishedSet, next_edition};
 use super::site::SiteDocument;
@@ -31,6 +32,8 @@ pub struct Publisher {
     edition: u64,
     /// Shows how far the export of a site is.
     meter: Meter,
+    /// The institution that the pages show.
+    institution: Arc<Institution>,
 }
 
 impl Publisher {
@@ -62,7 +65,8 @@ impl Publisher {
         let places =
             sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
         let (edition, meter) = (next_edition(), Meter::default());
-        Self { log, urls, sets, places, projections, cache, edition, meter }
+        let institution = Arc::default();
+        Self { log, urls, sets, places, projections, cache, edition, meter, institution }
     }
 
     /// A publisher of other sets, with the same log, URLs and cache. Cached documents remain for sets
@@ -74,7 +78,19 @@ impl Publisher {
     ) -> Self {
         let (log, urls, cache) =
             (Arc::clone(&self.log), self.urls.clone(), Arc::clone(&self.cache));
-        Self::with_cache(log, urls, sets, projections, cache)
+        let successor = Self::with_cache(log, urls, sets, projections, cache);
+        Self { institution: Arc::clone(&self.institution), ..successor }
+    }
+
+    /// The same publisher with an institution, which its pages show.
+    #[must_use]
+    pub fn with_institution(self, institution: Institution) -> Self {
+        Self { institution: Arc::new(institution), ..self }
+    }
+
+    /// The institution that the pages show.
+    pub fn institution(&self) -> &Institution {
+        &self.institution
     }
 
     /// Edition of the document at a path.

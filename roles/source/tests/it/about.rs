@@ -99,7 +99,7 @@ fn documents_lead_to_pages_for_people_and_these_back() {
 
     let page = String::from_utf8(bytes(&publisher, "s0/about.html")).unwrap();
     for part in [
-        "<title>&lt;Maps&gt; &amp; &quot;charts&quot;</title>",
+        "<title>&lt;Maps&gt; &amp; &quot;charts&quot; – Published collections</title>",
         "<html lang=\"en\">",
         "<p>First.</p>",
         "Second &lt;script&gt;",
@@ -108,11 +108,14 @@ fn documents_lead_to_pages_for_people_and_these_back() {
         "<dt>Resources</dt><dd>0</dd>",
         "<link rel=\"resourcesync\" href=\"https://example.org/s0/capabilitylist.xml\">",
         "abreast sync https://example.org/s0/capabilitylist.xml FOLDER",
-        "default-src 'none'",
+        "default-src &#39;none&#39;",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    assert!(!page.contains("<script") && !page.contains("<style"));
+    // Data for search engines is not a script that runs.
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(page.contains("<script type=\"application/ld+json\">{") && !page.contains("<style"));
+    assert!(page.contains("\\u003cMaps> & \\\"charts\\\""), "{page}");
     let page = String::from_utf8(bytes(&publisher, "about.html")).unwrap();
     assert!(page.contains("s0/about.html") && page.contains(">s1</a>"), "{page}");
     assert_eq!(page.matches("<link rel=\"resourcesync\"").count(), 2);

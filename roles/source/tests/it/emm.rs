@@ -516,7 +516,7 @@ fn a_deprecation_and_the_oldest_kept_version_are_what_they_were() {
     let set = &publisher.sets()[0];
     let page = || {
         let entity = Entity::read(&*place.log, set, &iri("a")).unwrap().unwrap();
-        let page = entity.render(&*place.log, set, Form::Page).unwrap();
+        let page = entity.render(&publisher, set, Form::Page, &[]).unwrap();
         String::from_utf8(page).unwrap()
     };
     let counts = |page: &str| ["created;", "changed;"].map(|what| page.matches(what).count());

@@ -12,6 +12,7 @@ mod emm;
 mod follow_links;
 mod large;
 mod notify;
+mod pages;
 mod projection;
 mod publish;
 mod rdf;

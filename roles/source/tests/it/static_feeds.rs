@@ -382,7 +382,7 @@ fn feeds_of_files_lead_to_documents_of_the_site() {
         }
     }
     let page = std::fs::read_to_string(site.join("set/about.html")).unwrap();
-    assert!(page.contains("<li>Change feed (EMM 1.0): <a href="), "{page}");
+    assert!(page.contains("<th scope=\"row\">Change feed (EMM 1.0)</th><td><a href="), "{page}");
 
     // Store and record are lost: the build recognises the site, which has pages of the earlier
     // history.

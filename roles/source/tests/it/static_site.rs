@@ -170,7 +170,46 @@ fn a_second_build_rewrites_only_what_changed() {
     {
         assert!(rewritten.contains(&path), "{path} in {rewritten:?}");
     }
-    assert_eq!(rewritten.len(), 7, "{rewritten:?}");
+    // The pages and descriptions of the Source and of the set show the time of the last change.
+    let pages = ["about.", "index.", "catalog.", "changes.", "dataset."];
+    let shows = |path: &str| pages.iter().any(|page| path.contains(page));
+    assert_eq!(rewritten.iter().filter(|path| shows(path)).count(), 12, "{rewritten:?}");
+    assert_eq!(rewritten.len(), 12 + 6, "{rewritten:?}");
+}
+
+#[test]
+fn pages_have_links_to_files_of_the_site_only() {
+    let world = World::new();
+    world.write("folder/<a> b.txt", "x");
+    world.scan();
+    world.log.complete_import(world.set).unwrap();
+    world.write("folder/<a> b.txt", "changed");
+    world.scan();
+    let mut set = world.published();
+    set.urls = set.urls.in_files();
+    let publisher = world.publisher_of(set).with_static_projections();
+    try_build(&world, &publisher, COPY).unwrap();
+    let (mut pages, mut links) = (0, 0);
+    for (path, (text, _)) in files(&site(&world)) {
+        if ![".html", ".atom"].iter().any(|end| path.ends_with(end)) {
+            continue;
+        }
+        pages += 1;
+        let text = String::from_utf8(text).unwrap();
+        for (_, rest) in text
+            .match_indices("href=\"https://example.org/")
+            .map(|(at, found)| (at, &text[at + found.len()..]))
+        {
+            let target = rest.split(['"', '#']).next().unwrap();
+            let target = if target.is_empty() { "index.html" } else { target };
+            let file = site(&world)
+                .join(percent_encoding::percent_decode_str(target).decode_utf8().unwrap().as_ref());
+            assert!(file.is_file(), "{target} in {path}");
+            links += 1;
+        }
+    }
+    assert_eq!(pages, 6);
+    assert!(links > 50, "{links}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Running {
             self.sets.iter().map(|set| Arc::clone(&set.served)).collect()
         });
         self.site.replace(Site {
-            publisher: old.publisher.with_sets(published),
+            publisher: old.publisher.with_sets(published).with_institution(config.institution),
             sets,
             api: old.api.as_ref().map(|api| api.with(options)),
             hub: old.hub.clone(),

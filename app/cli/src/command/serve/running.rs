@@ -156,7 +156,8 @@ impl Running {
         let publisher =
             Publisher::new(Arc::clone(&parts.log), parts.urls.clone(), published, documents)
                 .context("cannot make the folder for rendered documents")?
-                .with_all_projections();
+                .with_all_projections()
+                .with_institution(config.institution);
         let data = parts.stores.data();
         let api = Api::new(api_options(&config.api, data));
         let api = Some(api.context("cannot read the tokens of the API")?);

@@ -41,6 +41,8 @@ settings! {
         /// Clients with another limit.
         #[serde(default)]
         known: Vec<KnownFile>, table KNOWN, restart true;
+        /// The institution that the pages for people show.
+        institution: Option<InstitutionFile>, table INSTITUTION;
         /// The API.
         api: Option<ApiFile>, table API;
         /// The hub at `/hub`, and other hubs.
@@ -84,6 +86,22 @@ settings! {
         token: Option<String>, restart true;
         /// How many times as many requests as another client it may have in flight, 1 to 10000.
         share: Option<u64> = 10, restart true;
+    }
+}
+
+settings! {
+    /// The institution that the pages for people show ([web.md](web.md)).
+    INSTITUTION InstitutionFile "[institution]" {
+        /// Name of the institution, at the top of each page.
+        name: Option<String>;
+        /// URL of the institution's own site.
+        url: Option<String>;
+        /// URL of an image, shown 40 pixels high at the top of each page.
+        logo: Option<String>;
+        /// Contact at the bottom of each page: a mail address or the URL of a page.
+        contact: Option<String>;
+        /// Colour of links and buttons, with a contrast of at least 4.5 to white; dark pages use a lighter variant.
+        accent: Option<String> = "#1f4e79";
     }
 }
 

@@ -1,134 +1,270 @@
-//! Page of one entity, with its statements, links to its other forms, and its changes.
+//! Page of an entity, with its statements, links to its other forms, and its changes.
 
 use super::entity::{Entity, EntityChange, Form};
-use crate::projection::pages::{escaped, page};
-use crate::publish::PublishedSet;
-use abreast_rdf::{Statement, TermText, statements};
-use std::fmt::Write as _;
+use crate::projection::pages::{Shell, Time, is_web, page};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use abreast_rdf::{Prefixes, Statement, TermText, deprecation, entity_labels, statements};
+use askama::Template;
+use askama::filters::Safe;
+use std::collections::HashMap;
 
 /// Statements that a page shows.
 const SHOWN: usize = 1_000;
 /// Statements that are shown of one change.
 const SHOWN_OF_CHANGE: usize = 50;
+/// Related entities whose labels are read for a page.
+const LABELS: usize = 200;
 
-/// Page of an entity for people.
-pub(crate) fn entity_page(
+/// A term of a statement, for templates.
+#[derive(Clone)]
+enum Term {
+    Link { url: String, text: String, iri: String },
+    Text(String),
+    Literal { value: String, language: Option<String>, datatype: Option<String> },
+}
+
+/// The statements about a subject.
+struct Subject {
+    /// `None` for the entity itself.
+    name: Option<String>,
+    properties: Vec<Property>,
+}
+
+struct Property {
+    predicate: Term,
+    objects: Vec<Term>,
+}
+
+struct FormLink {
+    url: String,
+    media_type: &'static str,
+    title: &'static str,
+}
+
+struct Change {
+    url: String,
+    time: Safe<Time>,
+    what: String,
+    lines: Vec<ChangedLine>,
+    is_cut: bool,
+}
+
+struct ChangedLine {
+    class: &'static str,
+    sign: &'static str,
+    terms: Vec<Term>,
+}
+
+#[derive(Template)]
+#[template(path = "entity.html")]
+struct EntityTemplate<'p> {
+    shell: Shell<'p>,
+    iri: &'p str,
+    address: String,
+    language: Option<String>,
+    modified: Safe<Time>,
+    is_deprecated: bool,
+    instead: Vec<Term>,
+    subjects: Vec<Subject>,
+    count: usize,
+    shown: usize,
+    forms: Vec<FormLink>,
+    timemap: Option<String>,
+    changes: Vec<Change>,
+}
+
+/// Page of an entity, for readers of these languages, the preferred first.
+pub(super) fn entity_page(
+    publisher: &Publisher,
     set: &PublishedSet,
     entity: &Entity,
     changes: &[EntityChange],
-) -> Vec<u8> {
-    let description = entity.state.description.as_deref();
-    let title = description.and_then(|found| found.label.as_deref()).unwrap_or(&entity.iri);
-    let mut main =
-        format!("<h1>{}</h1>\n<p><code>{}</code></p>\n", escaped(title), escaped(&entity.iri));
-    let _ = writeln!(
-        main,
-        "<dl>\n<dt>Set</dt><dd><a href=\"{}\">{}</a></dd>\n<dt>Last change</dt><dd><time>{}</time></dd>\n</dl>",
-        escaped(&set.urls.page()),
-        escaped(&set.slug),
-        entity.state.modified
-    );
-    main.push_str("<h2>Statements</h2>\n<table>\n<thead><tr><th scope=\"col\">Subject</th><th scope=\"col\">Predicate</th><th scope=\"col\">Object</th></tr></thead>\n<tbody>\n");
-    let mut count = 0;
-    for statement in statements(&entity.lines).flatten() {
-        count += 1;
-        if count <= SHOWN {
-            row(&statement, &mut main);
-        }
-    }
-    main.push_str("</tbody>\n</table>\n");
-    if count > SHOWN {
-        let _ = writeln!(main, "<p>The first {SHOWN} of {count} statements.</p>");
-    }
-    let address = set.urls.naming().uri(&entity.iri);
-    main.push_str("<h2>Other forms</h2>\n<ul>\n");
-    let mut links = String::new();
-    for form in entity.forms().into_iter().filter(|form| *form != Form::Page) {
-        let (url, media_type) =
-            (escaped(&format!("{address}?syntax={}", form.name())), form.media_type());
-        let _ =
-            writeln!(main, "<li><a href=\"{url}\" type=\"{media_type}\">{}</a></li>", form.title());
-        let _ = writeln!(links, "<link rel=\"alternate\" type=\"{media_type}\" href=\"{url}\">");
-    }
-    main.push_str("</ul>\n");
-    if let Some(urls) = &set.versions {
-        main.push_str("<h2>Changes</h2>\n");
-        for change in changes {
-            let (time, url) = (change.time, escaped(&urls.memento(&entity.iri, change.time)));
-            let _ = writeln!(main, "<h3><a href=\"{url}\"><time>{time}</time></a></h3>");
-            write_change(change, &mut main);
-        }
-        let all = escaped(&urls.timemap(&entity.iri));
-        let _ = writeln!(main, "<p><a href=\"{all}\">All kept descriptions</a></p>");
-    }
-    page(title, &links, &main).bytes
+    languages: &[String],
+) -> Result<Vec<u8>, PublishError> {
+    let mut terms = Terms::new(publisher, set);
+    let iri = &entity.iri;
+    // The label of the log, as in lists, is for readers without a preferred language.
+    let label = entity_labels(&entity.lines, iri, &[], languages).into_iter().next();
+    let stored = entity.state.description.as_deref().and_then(|found| found.label.clone());
+    let (title, language) = match (label, stored) {
+        (Some(label), _) if !languages.is_empty() => (label.text, Some(label.language)),
+        (Some(label), Some(stored)) if label.text == stored => (stored, Some(label.language)),
+        (_, Some(stored)) => (stored, None),
+        (_, None) => (iri.clone(), None),
+    };
+    let address = set.urls.naming().uri(iri);
+    let forms = entity.forms().into_iter().filter(|form| *form != Form::Page);
+    let form = |form: Form| FormLink {
+        url: format!("{address}?syntax={}", form.name()),
+        media_type: form.media_type(),
+        title: form.title(),
+    };
+    let (subjects, count) = subjects(&mut terms, entity);
+    let deprecation = deprecation(&entity.lines, iri);
+    let template = EntityTemplate {
+        shell: Shell::new(&title, publisher.urls().base(), publisher.institution())
+            .below(set.about.title(set), set.urls.page()),
+        iri,
+        language: language.filter(|language| !language.is_empty()),
+        modified: Time::of(entity.state.modified),
+        is_deprecated: deprecation.is_some(),
+        instead: deprecation
+            .map(|found| found.replaced_by.iter().map(|iri| terms.iri(iri)).collect())
+            .unwrap_or_default(),
+        subjects,
+        count,
+        shown: SHOWN,
+        forms: forms.map(form).collect(),
+        timemap: set.versions.as_ref().map(|urls| urls.timemap(iri)),
+        changes: changes.iter().map(|change| changed(&mut terms, set, iri, change)).collect(),
+        address,
+    };
+    Ok(page(&template)?.bytes)
 }
 
-/// Writes the statements that a change removed and added.
-fn write_change(change: &EntityChange, out: &mut String) {
+/// The first statements by subject and predicate, in their order, and the number of all.
+fn subjects(terms: &mut Terms<'_>, entity: &Entity) -> (Vec<Subject>, usize) {
+    let mut subjects: Vec<(Vec<u8>, Subject)> = Vec::new();
+    let own = format!("<{}>", entity.iri);
+    let (mut count, mut last) = (0, Vec::new());
+    for statement in statements(&entity.lines).flatten() {
+        count += 1;
+        if count > SHOWN {
+            continue;
+        }
+        if subjects.last().is_none_or(|(subject, _)| subject != statement.subject) {
+            let name = (statement.subject != own.as_bytes()).then(|| {
+                match TermText::parse(statement.subject) {
+                    Some(TermText::Blank(label)) => format!("_:{label}"),
+                    Some(TermText::Iri(iri)) => iri.into_owned(),
+                    _ => String::new(),
+                }
+            });
+            subjects.push((statement.subject.to_vec(), Subject { name, properties: Vec::new() }));
+            last.clear();
+        }
+        let Some((_, subject)) = subjects.last_mut() else { continue };
+        if last != statement.predicate {
+            let predicate = terms.of(statement.predicate);
+            subject.properties.push(Property { predicate, objects: Vec::new() });
+            last = statement.predicate.to_vec();
+        }
+        if let Some(property) = subject.properties.last_mut() {
+            property.objects.push(terms.of(statement.object));
+        }
+    }
+    // The entity itself is first.
+    subjects.sort_by_key(|(_, subject)| subject.name.is_some());
+    (subjects.into_iter().map(|(_, subject)| subject).collect(), count)
+}
+
+/// The statements that a change removed and added.
+fn changed(terms: &mut Terms<'_>, set: &PublishedSet, iri: &str, change: &EntityChange) -> Change {
     let what = match (change.was_there, change.is_there) {
         (false, true) => "created",
         (true, false) => "deleted",
         _ => "changed",
     };
-    let Some(difference) = &change.difference else {
-        let _ = writeln!(out, "<p>{what}; not both descriptions are kept, or they are long</p>");
-        return;
+    let url = set.versions.as_ref().map(|urls| urls.memento(iri, change.time)).unwrap_or_default();
+    let mut shown = Change {
+        url,
+        time: Time::of(change.time),
+        what: format!("{what}; not both descriptions are kept, or they are long"),
+        lines: Vec::new(),
+        is_cut: false,
     };
+    let Some(difference) = &change.difference else { return shown };
     let (removed, added) = difference.counts();
-    let _ = writeln!(out, "<p>{what}; statements removed: {removed}, added: {added}</p>");
-    if what == "created" || removed + added == 0 {
-        return;
+    shown.what = format!("{what}; statements removed: {removed}, added: {added}");
+    if what == "created" {
+        return shown;
     }
-    out.push_str("<table>\n<tbody>\n");
-    let signed = [("\u{2212}", &difference.removed), ("+", &difference.added)];
-    let all = signed
-        .into_iter()
-        .flat_map(|(sign, lines)| statements(lines).flatten().map(move |found| (sign, found)));
-    for (sign, statement) in all.take(SHOWN_OF_CHANGE) {
-        let _ = write!(out, "<tr><td>{sign}</td>");
-        cells(&statement, out);
-    }
-    out.push_str("</tbody>\n</table>\n");
-    if removed + added > SHOWN_OF_CHANGE {
-        let _ = writeln!(out, "<p>The first {SHOWN_OF_CHANGE} of them.</p>");
-    }
+    shown.is_cut = removed + added > SHOWN_OF_CHANGE;
+    let signed = [("minus", "\u{2212}", &difference.removed), ("plus", "+", &difference.added)];
+    let all = signed.into_iter().flat_map(|(class, sign, lines)| {
+        statements(lines).flatten().map(move |found| (class, sign, found))
+    });
+    shown.lines = all
+        .take(SHOWN_OF_CHANGE)
+        .map(|(class, sign, Statement { subject, predicate, object, .. })| ChangedLine {
+            class,
+            sign,
+            terms: [subject, predicate, object].into_iter().map(|term| terms.of(term)).collect(),
+        })
+        .collect();
+    shown
 }
 
-fn row(statement: &Statement<'_>, out: &mut String) {
-    out.push_str("<tr>");
-    cells(statement, out);
+/// Turns terms into links and texts. Labels of entities of this Source are read once.
+struct Terms<'p> {
+    publisher: &'p Publisher,
+    set: &'p PublishedSet,
+    prefixes: Prefixes,
+    /// Address and label of each entity that was searched.
+    known: HashMap<String, Option<(String, Option<String>)>>,
 }
 
-/// Writes the remaining cells of a row.
-fn cells(statement: &Statement<'_>, out: &mut String) {
-    for written in [statement.subject, statement.predicate, statement.object] {
-        out.push_str("<td>");
-        term(written, out);
-        out.push_str("</td>");
+impl<'p> Terms<'p> {
+    fn new(publisher: &'p Publisher, set: &'p PublishedSet) -> Self {
+        Self { publisher, set, prefixes: Prefixes::default(), known: HashMap::new() }
     }
-    out.push_str("</tr>\n");
-}
 
-fn term(written: &[u8], out: &mut String) {
-    match TermText::parse(written) {
+    fn of(&mut self, written: &[u8]) -> Term {
+        match TermText::parse(written) {
+            Some(TermText::Iri(iri)) => self.iri(&iri),
+            Some(TermText::Blank(label)) => Term::Link {
+                url: format!("#_:{label}"),
+                text: format!("_:{label}"),
+                iri: format!("_:{label}"),
+            },
+            Some(TermText::Literal { value, language, datatype }) => Term::Literal {
+                value: value.into_owned(),
+                language: language.map(str::to_owned),
+                datatype: datatype.map(|iri| self.short(&iri)),
+            },
+            None => Term::Text(String::from_utf8_lossy(written).into_owned()),
+        }
+    }
+
+    fn iri(&mut self, iri: &str) -> Term {
+        let found = self.entity(iri);
         // Only `http` and `https` are links: browsers can open them, and they cannot be scripts.
-        Some(TermText::Iri(iri)) if iri.starts_with("http://") || iri.starts_with("https://") => {
-            let iri = escaped(&iri);
-            let _ = write!(out, "<a href=\"{iri}\">{iri}</a>");
-        }
-        Some(TermText::Iri(iri)) => out.push_str(&escaped(&iri)),
-        Some(TermText::Blank(label)) => {
-            let _ = write!(out, "_:{}", escaped(label));
-        }
-        Some(TermText::Literal { value, language, datatype }) => {
-            out.push_str(&escaped(&value));
-            if let Some(language) = language {
-                let _ = write!(out, " <small>@{}</small>", escaped(language));
-            } else if let Some(datatype) = datatype {
-                let _ = write!(out, " <small>{}</small>", escaped(&datatype));
+        match found {
+            Some((url, label)) => Term::Link {
+                url,
+                text: label.unwrap_or_else(|| iri.to_owned()),
+                iri: iri.to_owned(),
+            },
+            None if is_web(iri) => {
+                Term::Link { url: iri.to_owned(), text: self.short(iri), iri: iri.to_owned() }
             }
+            None => Term::Text(iri.to_owned()),
         }
-        None => out.push_str(&escaped(&String::from_utf8_lossy(written))),
+    }
+
+    fn short(&self, iri: &str) -> String {
+        self.prefixes.short(iri).unwrap_or_else(|| iri.to_owned())
+    }
+
+    /// Address and label of an entity of this Source, in this set or in another one.
+    fn entity(&mut self, iri: &str) -> Option<(String, Option<String>)> {
+        if let Some(known) = self.known.get(iri) {
+            return known.clone();
+        }
+        // Terms of vocabularies are not entities of a set in general.
+        if self.known.len() >= LABELS || self.prefixes.short(iri).is_some() {
+            return None;
+        }
+        let others = self.publisher.sets().iter().map(|set| &**set);
+        let others =
+            others.filter(|set| set.id != self.set.id && set.urls.naming().names_entities());
+        let found = [self.set].into_iter().chain(others).find_map(|set| {
+            // The page shows the IRI if the store cannot be read.
+            let found = self.publisher.log().resource(set.id, iri).ok()??;
+            let label = found.state.description.and_then(|found| found.label);
+            Some((set.urls.naming().uri(iri), label))
+        });
+        self.known.insert(iri.to_owned(), found.clone());
+        found
     }
 }

@@ -2,7 +2,7 @@
 
 use super::entity::{Entity, EntityChange, Form};
 use super::page::entity_page;
-use crate::publish::PublishedSet;
+use crate::publish::{PublishedSet, Publisher};
 use abreast_core::{ChangeLog, Kind, Order, Position, Version};
 use abreast_rdf::{Syntax, WriteOptions, difference};
 use abreast_webtypes::Timestamp;
@@ -72,15 +72,17 @@ impl Entity {
         Ok(changes)
     }
 
-    /// Renders the entity in a form. May block.
+    /// Renders the entity in a form. May block. Readers of a page prefer these languages, the first
+    /// most.
     ///
     /// # Errors
     /// The syntax cannot express the description, or the log or the contents cannot be read.
     pub fn render(
         self,
-        log: &dyn ChangeLog,
+        publisher: &Publisher,
         set: &PublishedSet,
         form: Form,
+        languages: &[String],
     ) -> io::Result<Vec<u8>> {
         match form {
             Form::Rdf(Syntax::NTriples) => Ok(self.lines),
@@ -90,7 +92,10 @@ impl Entity {
                     .map_err(io::Error::other)?;
                 Ok(out)
             }
-            Form::Page => Ok(entity_page(set, &self, &self.changes(log, set)?)),
+            Form::Page => {
+                let changes = self.changes(&**publisher.log(), set)?;
+                entity_page(publisher, set, &self, &changes, languages).map_err(io::Error::other)
+            }
         }
     }
 }

@@ -2,8 +2,16 @@
 //! a Source for people and programs without the protocol.
 
 mod about;
+mod changes;
+mod dataset;
+mod documents;
 mod host_meta;
 mod paths;
+mod query;
+mod resource;
+mod resources;
+mod set_view;
+mod shell;
 mod sitemap;
 
 use super::resourcesync_0_1::has_one_dump;
@@ -14,9 +22,13 @@ use crate::publish::{
     HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, SiteDocument,
     SiteStage, Version,
 };
-pub use about::{CONTENT_SECURITY_POLICY, HTML};
-pub(crate) use about::{escaped, page};
-use paths::{PagePath, SetPage, SourcePage};
+use abreast_core::Position;
+use paths::{Form, PagePath, SetPage, SourcePage};
+use resource::Asked;
+use resources::View;
+pub use shell::{Escape, HTML, Shell, content_security_policy, framed, problem_page};
+pub(crate) use shell::{Time, is_web, page};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// Projection of pages for people and of plain Sitemaps.
@@ -30,7 +42,30 @@ impl Projection for Pages {
         path: &str,
     ) -> Option<Box<dyn ResolvedDocument + 'p>> {
         let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
-        Some(Box::new(Resolved { publisher, path }))
+        Some(Box::new(Resolved { publisher, path, asked: None }))
+    }
+
+    fn resolve_query<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
+        let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
+        let PagePath::OfSet(_, page) = &path else { return None };
+        let asked = match page {
+            SetPage::Resources => View::parse(query).map(Query::Resources),
+            SetPage::Resource => Asked::parse(query).map(Query::Resource),
+            SetPage::Changes => changes::before(query).map(Query::Before),
+            _ => return None,
+        };
+        Some(match asked {
+            Some(asked) => Ok(Box::new(Resolved { publisher, path, asked: Some(asked) })),
+            None => Err(PublishError::BadQuery(
+                "the page does not have this query; the forms and links of the set's pages have the right ones"
+                    .to_owned(),
+            )),
+        })
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
@@ -45,12 +80,24 @@ impl Projection for Pages {
             }
         }
         add(PagePath::OfSource(SourcePage::Sitemaps), SiteStage::EntryPoint);
-        for set in publisher.sets() {
-            add(PagePath::OfSet(&set.urls, SetPage::About), SiteStage::Discovery);
+        for page in [SourcePage::Style, SourcePage::Icon, SourcePage::Script] {
+            add(PagePath::OfSource(page), SiteStage::EntryPoint);
         }
-        let last =
-            [SourcePage::About, SourcePage::Robots, SourcePage::HostMeta, SourcePage::HostMetaJson];
-        for page in last {
+        let datasets = Form::ALL.map(SetPage::Dataset);
+        let pages = [SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
+        for set in publisher.sets() {
+            for page in datasets.iter().chain(&pages) {
+                add(PagePath::OfSet(&set.urls, *page), SiteStage::Discovery);
+            }
+        }
+        let last = [
+            SourcePage::About,
+            SourcePage::Index,
+            SourcePage::Robots,
+            SourcePage::HostMeta,
+            SourcePage::HostMetaJson,
+        ];
+        for page in Form::ALL.map(SourcePage::Catalog).into_iter().chain(last) {
             add(PagePath::OfSource(page), SiteStage::Discovery);
         }
         Ok(documents)
@@ -65,6 +112,15 @@ impl Projection for Pages {
 struct Resolved<'p> {
     publisher: &'p Publisher,
     path: PagePath<&'p Arc<PublishedSet>>,
+    asked: Option<Query>,
+}
+
+/// The query of a page.
+enum Query {
+    Resources(View),
+    Resource(Asked),
+    /// Changes before this position.
+    Before(Position),
 }
 
 impl ResolvedDocument for Resolved<'_> {
@@ -77,7 +133,7 @@ impl ResolvedDocument for Resolved<'_> {
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         match self.path {
-            PagePath::OfSource(SourcePage::About | SourcePage::Sitemaps) => {
+            PagePath::OfSource(SourcePage::About | SourcePage::Index | SourcePage::Sitemaps) => {
                 self.publisher.sets().to_vec()
             }
             PagePath::OfSource(_) => Vec::new(),
@@ -88,16 +144,30 @@ impl ResolvedDocument for Resolved<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = self.publisher.sets();
         let of = match &self.path {
-            PagePath::OfSource(SourcePage::About) => {
-                let mut sum = [0, 0];
+            PagePath::OfSource(SourcePage::About | SourcePage::Index | SourcePage::Catalog(_)) => {
+                let mut sum = [self.frame(), 0];
                 for set in sets {
                     let head = heads.of(set)?;
-                    sum[0] += u64::from(head.importing);
+                    sum[0] = sum[0].wrapping_add(u64::from(head.importing));
                     sum[1] += head.position.0;
                 }
                 sum
             }
-            PagePath::OfSet(set, SetPage::About) => {
+            PagePath::OfSource(SourcePage::Style | SourcePage::Icon) => [self.frame(), 0],
+            PagePath::OfSet(_, SetPage::Resource) if self.asked.is_none() => {
+                return Err(PublishError::NotFound);
+            }
+            PagePath::OfSet(
+                set,
+                SetPage::Resources | SetPage::Resource | SetPage::Changes | SetPage::Feed,
+            ) => {
+                let head = heads.of(set)?;
+                if head.importing {
+                    return Err(PublishError::Importing);
+                }
+                [self.frame() ^ head.created.as_micros() as u64, head.position.0]
+            }
+            PagePath::OfSet(set, SetPage::About | SetPage::Index | SetPage::Dataset(_)) => {
                 let head = heads.of(set)?;
                 let has_dumps = set.has_dumps();
                 let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
@@ -105,7 +175,7 @@ impl ResolvedDocument for Resolved<'_> {
                 let one_dump = u64::from(has_one_dump(set));
                 let parts =
                     u64::from(head.importing) | resources << 1 | changes << 2 | one_dump << 3;
-                [parts ^ snapshot << 4, head.position.0]
+                [parts ^ snapshot << 4 ^ self.frame(), head.position.0]
             }
             PagePath::OfSource(SourcePage::Sitemaps) => {
                 let mut sum = [0, 0];
@@ -136,14 +206,45 @@ impl ResolvedDocument for Resolved<'_> {
         let (publisher, log) = (self.publisher, &**self.publisher.log());
         match &self.path {
             PagePath::OfSource(page) => match page {
-                SourcePage::About => about::source_page(publisher),
+                SourcePage::About | SourcePage::Index => about::source_page(publisher),
+                SourcePage::Style | SourcePage::Icon | SourcePage::Script => {
+                    about::asset(publisher, *page)
+                }
+                SourcePage::Catalog(form) => dataset::catalog(publisher, *form),
                 SourcePage::Robots => Ok(sitemap::robots(publisher)),
                 SourcePage::HostMeta => Ok(host_meta::xrd(publisher)),
                 SourcePage::HostMetaJson => Ok(host_meta::json(publisher)),
                 SourcePage::Sitemaps => sitemap::index(log, publisher.sets(), output),
             },
-            PagePath::OfSet(set, SetPage::About) => about::set_page(publisher, set),
-            PagePath::OfSet(set, SetPage::Sitemap(id)) => sitemap::shard(log, set, *id, output),
+            PagePath::OfSet(set, page) => match (page, &self.asked) {
+                (SetPage::About | SetPage::Index, _) => about::set_page(publisher, set),
+                (SetPage::Dataset(form), _) => dataset::dataset(publisher, set, *form),
+                (SetPage::Resource, Some(Query::Resource(asked))) => {
+                    resource::resource_page(publisher, set, asked)
+                }
+                (SetPage::Resource, _) => Err(PublishError::NotFound),
+                (SetPage::Resources, Some(Query::Resources(view))) => {
+                    resources::resources_page(publisher, set, view)
+                }
+                (SetPage::Resources, _) => {
+                    resources::resources_page(publisher, set, &View::default())
+                }
+                (SetPage::Changes, Some(Query::Before(position))) => {
+                    changes::changes_page(publisher, set, Some(*position))
+                }
+                (SetPage::Changes, _) => changes::changes_page(publisher, set, None),
+                (SetPage::Feed, _) => changes::feed(publisher, set),
+                (SetPage::Sitemap(id), _) => sitemap::shard(log, set, *id, output),
+            },
         }
+    }
+}
+
+impl Resolved<'_> {
+    /// A number that changes with the frame of all pages.
+    fn frame(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.publisher.institution().hash(&mut hasher);
+        hasher.finish()
     }
 }

@@ -1,8 +1,9 @@
 //! Paths of pages and plain Sitemaps, parsed and written.
 
-use crate::projection::routes::{Route as _, routes};
+use crate::projection::routes::{PathValue, Route as _, routes};
 use crate::publish::{SetUrls, SourceUrls};
 use abreast_core::ShardId;
+use abreast_rdf::Syntax;
 
 /// A page or a plain Sitemap; `S` is a reference to its set, or the set's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,16 @@ routes! {
     enum SourcePage {
         /// Page of the Source for people.
         About = "about.html",
+        /// The same page, with the name of the page of a folder.
+        Index = "index.html",
+        /// Style sheet of all pages.
+        Style = "style.css",
+        /// Icon of all pages.
+        Icon = "icon.svg",
+        /// Script that updates a page of changes.
+        Script = "live.js",
+        /// Description of all sets in DCAT.
+        Catalog(form: Form) = "catalog.{}",
         /// List of the Sitemaps for crawlers.
         Robots = "robots.txt",
         /// Links to the entry points of the site [rfc6415 §2].
@@ -34,8 +45,39 @@ routes! {
     enum SetPage {
         /// Page of the set for people.
         About = "about.html",
+        /// The same page, with the name of the page of a folder.
+        Index = "index.html",
+        /// Resources of the set; a query chooses them.
+        Resources = "resources.html",
+        /// Page of a resource, which a query chooses.
+        Resource = "resource.html",
+        /// The newest changes; a query chooses earlier ones.
+        Changes = "changes.html",
+        /// The newest changes as an Atom feed.
+        Feed = "changes.atom",
+        /// Description of the set in DCAT.
+        Dataset(form: Form) = "dataset.{}",
         /// A plain Sitemap for crawlers.
         Sitemap(id: ShardId) = "sitemap/{}.xml",
+    }
+}
+
+/// Syntax of a description in DCAT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form(pub(super) Syntax);
+
+impl Form {
+    pub(super) const ALL: [Self; 3] =
+        [Self(Syntax::Turtle), Self(Syntax::JsonLd), Self(Syntax::RdfXml)];
+}
+
+impl PathValue for Form {
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.0.extension() == text)
+    }
+
+    fn write(&self, path: &mut String) {
+        path.push_str(self.0.extension());
     }
 }
 
@@ -74,6 +116,11 @@ impl SetUrls {
     /// URL of the page of the set for people.
     pub fn page(&self) -> String {
         SetPage::About.url(self)
+    }
+
+    /// URL of the page with the resources of the set.
+    pub fn resources_page(&self) -> String {
+        SetPage::Resources.url(self)
     }
 }
 

@@ -1,0 +1,306 @@
+//! Resources of a set: by folder, or those that a search finds.
+//!
+//! A page costs as many rows as it shows. A search examines a limited number of rows for each page,
+//! and the page then has a link that continues after the last one.
+
+use super::paths::SetPage;
+use super::query::{day, url, values};
+use super::set_view::{SetView, shell};
+use super::shell::{Count, Place, Shell, Size, page};
+use crate::names::media_type::media_type_of;
+use crate::names::naming::Naming;
+use crate::projection::routes::Route as _;
+use crate::publish::{PublishError, PublishedSet, Publisher, Rendered};
+use abreast_core::{KeyRange, Resource, State};
+use abreast_webtypes::Timestamp;
+use askama::Template;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+/// Most entries that one page shows.
+const SHOWN: usize = 100;
+/// Rows that a search examines for a page.
+const EXAMINED: u64 = 20_000;
+
+/// What a page shows: the parameters of its address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    prefix: String,
+    contains: String,
+    media_type: String,
+    since: Option<Timestamp>,
+    since_text: String,
+    until: Option<Timestamp>,
+    until_text: String,
+    after: String,
+    prefix_shown: String,
+}
+
+impl View {
+    /// The view of a query; `None` if the query is not one of this page.
+    pub(super) fn parse(query: &str) -> Option<Self> {
+        let names = ["prefix", "q", "type", "since", "until", "after"];
+        let [prefix, contains, media_type, since_text, until_text, after] = values(query, names)?;
+        let (since, until) = (day(&since_text), day(&until_text));
+        let is_read = |text: &str, day: Option<Timestamp>| text.is_empty() || day.is_some();
+        if !(is_read(&since_text, since) && is_read(&until_text, until)) {
+            return None;
+        }
+        let prefix_shown = shown(&prefix);
+        Some(Self {
+            prefix: written(prefix),
+            contains,
+            media_type,
+            since,
+            since_text,
+            until,
+            until_text,
+            after,
+            prefix_shown,
+        })
+    }
+
+    fn searches(&self) -> bool {
+        !(self.contains.is_empty() && self.media_type.is_empty())
+            || self.since.is_some()
+            || self.until.is_some()
+    }
+
+    /// Address of the same search, after this key.
+    fn after(&self, address: &str, key: &str) -> String {
+        url(
+            address,
+            &[
+                ("prefix", &self.prefix),
+                ("q", &self.contains),
+                ("type", &self.media_type),
+                ("since", &self.since_text),
+                ("until", &self.until_text),
+                ("after", key),
+            ],
+        )
+    }
+
+    fn selects(&self, resource: &Resource) -> bool {
+        let modified = resource.state.modified;
+        self.since.is_none_or(|since| modified >= since)
+            && self.until.is_none_or(|until| modified < until)
+            && (self.media_type.is_empty()
+                || media_type(resource).starts_with(self.media_type.as_str()))
+            && (self.contains.is_empty() || has(resource, &self.contains))
+    }
+}
+
+/// Whether name or label of a resource contain a text, in any letter case.
+fn has(resource: &Resource, text: &str) -> bool {
+    let text = text.to_lowercase();
+    shown(&resource.key).to_lowercase().contains(&text)
+        || label(&resource.state).is_some_and(|label| label.to_lowercase().contains(&text))
+}
+
+/// A key as people read it: the path of a file without encoding.
+pub(super) fn shown(key: &str) -> String {
+    match Naming::path(key) {
+        Some(path) => String::from_utf8_lossy(&path).into_owned(),
+        None => key.to_owned(),
+    }
+}
+
+/// The beginning of a key that a person wrote: a path is encoded as keys are.
+fn written(prefix: String) -> String {
+    let is_path = Naming::is_own(&prefix) && !prefix.is_empty() && !prefix.contains('%');
+    if is_path { Naming::key(prefix.as_bytes()) } else { prefix }
+}
+
+/// Label of an entity.
+pub(super) fn label(state: &State) -> Option<&str> {
+    state.description.as_deref()?.label.as_deref()
+}
+
+/// Media type of a resource, from its state or its name.
+pub(super) fn media_type(resource: &Resource) -> &str {
+    let of_name = || {
+        if Naming::is_own(&resource.key) { media_type_of(resource.key.as_bytes()) } else { "" }
+    };
+    resource.state.media_type.as_deref().unwrap_or_else(of_name)
+}
+
+/// A line of the page: a folder or a resource.
+struct Row {
+    url: String,
+    name: String,
+    facts: String,
+}
+
+#[derive(Template)]
+#[template(path = "resources.html")]
+struct ResourcesTemplate<'p> {
+    shell: Shell<'p>,
+    set: SetView<'p>,
+    tab: &'static str,
+    address: String,
+    view: &'p View,
+    /// The folders from the root to the shown one; empty for a search.
+    folders: Vec<Place>,
+    rows: Vec<Row>,
+    searched: Option<String>,
+    first: Option<String>,
+    next: Option<String>,
+}
+
+/// A part of the resources.
+#[derive(Default)]
+struct Listing {
+    rows: Vec<Row>,
+    /// The last key that was read, if others may follow.
+    more_after: Option<String>,
+    examined: u64,
+}
+
+/// Page of the resources that a view selects.
+pub(super) fn resources_page(
+    publisher: &Publisher,
+    set: &PublishedSet,
+    view: &View,
+) -> Result<Rendered, PublishError> {
+    let address = SetPage::Resources.url(&set.urls);
+    let by_folder = !(view.searches() || set.urls.naming().names_entities());
+    let listing = if by_folder {
+        folder(publisher, set, view, &address)?
+    } else {
+        search(publisher, set, view)?
+    };
+    let set_view = SetView::of(publisher, set)?;
+    let title = format!("Resources of {}", set_view.title);
+    let searched = view.searches().then(|| match &listing.more_after {
+        Some(key) => format!(
+            "{} names were searched for this page, up to {}.",
+            Count(listing.examined),
+            shown(key)
+        ),
+        None => format!(
+            "{} names were searched for this page, up to the last.",
+            Count(listing.examined)
+        ),
+    });
+    page(&ResourcesTemplate {
+        shell: shell(publisher, set, &title),
+        tab: "resources",
+        folders: if by_folder { folders(view, &address) } else { Vec::new() },
+        rows: listing.rows,
+        searched,
+        first: (!view.after.is_empty()).then(|| view.after(&address, "")),
+        next: listing.more_after.map(|key| view.after(&address, &key)),
+        address,
+        view,
+        set: set_view,
+    })
+}
+
+/// The folders above and around the shown one.
+fn folders(view: &View, address: &str) -> Vec<Place> {
+    let root = Place { name: "All resources".to_owned(), url: address.to_owned() };
+    let ends = view.prefix.match_indices('/').map(|(at, _)| at + 1);
+    let below = ends.map(|end| {
+        let prefix = &view.prefix[..end];
+        let name = prefix.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        Place { name: shown(name), url: url(address, &[("prefix", prefix)]) }
+    });
+    [root].into_iter().chain(below).collect()
+}
+
+/// Keys that begin with a prefix, after a key or folder.
+fn range(prefix: &str, after: &str) -> KeyRange {
+    let start = match after.strip_suffix('/') {
+        _ if after.is_empty() => prefix.to_owned(),
+        // `0` follows `/`: all keys in the folder are skipped.
+        Some(folder) => format!("{folder}0"),
+        None => format!("{after}\0"),
+    };
+    let end = (!prefix.is_empty()).then(|| format!("{prefix}\u{10ffff}"));
+    KeyRange { start, end }
+}
+
+/// Lists the files and folders in a folder. Each folder is one row, read with one access to the
+/// table of resources.
+fn folder(
+    publisher: &Publisher,
+    set: &PublishedSet,
+    view: &View,
+    address: &str,
+) -> Result<Listing, PublishError> {
+    let (prefix, mut listing) = (&view.prefix, Listing::default());
+    let mut after = view.after.clone();
+    loop {
+        let mut entered = None;
+        publisher.log().scan(set.id, &range(prefix, &after), &mut |resource| {
+            if listing.rows.len() == SHOWN {
+                listing.more_after = Some(after.clone());
+                return ControlFlow::Break(());
+            }
+            let rest = resource.key.get(prefix.len()..).unwrap_or_default();
+            let folder = rest.split_once('/').filter(|_| Naming::is_own(&resource.key));
+            if let Some((folder, _)) = folder {
+                entered = Some(format!("{prefix}{folder}/"));
+                return ControlFlow::Break(());
+            }
+            listing.rows.push(row(set, resource, rest));
+            resource.key.clone_into(&mut after);
+            ControlFlow::Continue(())
+        })?;
+        let Some(folder) = entered else { return Ok(listing) };
+        let name = shown(&folder[prefix.len()..]);
+        let url = url(address, &[("prefix", &folder)]);
+        listing.rows.push(Row { url, name, facts: "folder".to_owned() });
+        after = folder;
+    }
+}
+
+/// Lists the resources that a search selects.
+fn search(publisher: &Publisher, set: &PublishedSet, view: &View) -> Result<Listing, PublishError> {
+    let mut listing = Listing::default();
+    let mut last = String::new();
+    publisher.log().scan(set.id, &range(&view.prefix, &view.after), &mut |resource| {
+        if listing.rows.len() == SHOWN || listing.examined == EXAMINED {
+            listing.more_after = Some(std::mem::take(&mut last));
+            return ControlFlow::Break(());
+        }
+        listing.examined += 1;
+        if view.selects(resource) {
+            listing.rows.push(row(set, resource, &resource.key));
+        }
+        resource.key.clone_into(&mut last);
+        ControlFlow::Continue(())
+    })?;
+    Ok(listing)
+}
+
+/// Address of the page about a resource: entities have their own pages, files a page of the set.
+pub(super) fn page_url(set: &PublishedSet, key: &str) -> String {
+    if set.urls.naming().names_entities() || set.urls.are_in_files() {
+        return set.urls.naming().uri(key);
+    }
+    url(&SetPage::Resource.url(&set.urls), &[("key", key)])
+}
+
+/// The row of a resource; `name` is its key, or the end of its key.
+fn row(set: &PublishedSet, resource: &Resource, name: &str) -> Row {
+    let state = &resource.state;
+    let (mut facts, media_type) = (String::new(), media_type(resource));
+    if let Some(types) = state.description.as_deref().map(|found| &found.types) {
+        let names = types.iter().map(|iri| iri.rsplit(['#', '/']).next().unwrap_or(iri));
+        facts = names.take(3).collect::<Vec<_>>().join(", ");
+    } else {
+        facts.push_str(media_type);
+    }
+    if let Some(length) = state.length.filter(|_| !set.urls.naming().names_entities()) {
+        let _ = write!(facts, " · {}", Size(length));
+    }
+    let modified = state.modified.to_string();
+    let _ = write!(facts, " · {}", modified.get(..10).unwrap_or(&modified));
+    if resource.deprecated.is_some() {
+        facts.push_str(" · deprecated");
+    }
+    let name = label(state).map_or_else(|| shown(name), str::to_owned);
+    Row { url: page_url(set, &resource.key), name, facts }
+}

@@ -1,0 +1,19 @@
+// Reads the first page of changes again after each notification. Without this script, readers reload the page.
+"use strict";
+const list = document.getElementById("changes");
+if (list && list.dataset.topic && !location.search) {
+  let waiting = false;
+  const update = async () => {
+    waiting = false;
+    const answer = await fetch(location.href, { cache: "no-cache" });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("changes");
+    if (fresh) list.replaceChildren(...fresh.childNodes);
+  };
+  new EventSource(list.dataset.topic).onmessage = () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(update, 500);
+  };
+}
