@@ -2,7 +2,7 @@
 //!
 //! | File | Content |
 //! |---|---|
-//! | `abreast-VERSION-ARCH-linux.tar.gz` | program, manual pages, completions, units, licences |
+//! | `abreast-VERSION-ARCH-linux.tar.gz` | program, manual pages, documentation, completions, units, licences |
 //! | `abreast_VERSION-1_ARCH.deb` | the same as a package of Debian |
 //! | `abreast-VERSION-ARCH.oci.tar` | container image, an archive of OCI |
 //! | `abreast.cdx.json` | the libraries in the program with their licences, in CycloneDX |
@@ -266,9 +266,10 @@ impl Dist {
                 .with_context(|| format!("cannot copy {name}"))?;
         }
         copy_all(&source.join("packaging/systemd"), &stage.join("systemd"))?;
-        for folder in ["proxy", "monitoring"] {
+        for folder in ["proxy", "monitoring", "container"] {
             copy_all(&source.join("packaging").join(folder), &stage.join(folder))?;
         }
+        copy_all(&source.join("docs"), &stage.join("docs"))?;
         // The manual pages and completions are those of the source, made by a program that runs here.
         let own = self.runnable(program)?;
         run_quietly(Command::new(&own).args(["man", "--dir"]).arg(stage.join("man")))?;
