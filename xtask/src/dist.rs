@@ -2,7 +2,7 @@
 //!
 //! | File | Content |
 //! |---|---|
-//! | `abreast-VERSION-ARCH-linux.tar.gz` | program, manual pages, completions, units, licences |
+//! | `abreast-VERSION-ARCH-linux.tar.gz` | program, manual pages, documentation, completions, units, licences |
 //! | `abreast_VERSION-1_ARCH.deb` | the same as a package of Debian |
 //! | `abreast-VERSION-ARCH.oci.tar` | container image, an archive of OCI |
 //! | `abreast.cdx.json` | the libraries in the program with their licences, in CycloneDX |
@@ -202,6 +202,8 @@ impl Dist {
         let lower = self.triple.replace('-', "_");
         let mut flags = maps("--remap-path-prefix");
         flags.push("-Ctarget-feature=+crt-static".to_owned());
+        let mut c_flags = maps("-ffile-prefix-map");
+        c_flags.extend(self.musl_flags()?);
         let mut command =
             cargo(&["build", "--locked", "--profile", "dist", "-p", "abreast", "--target"]);
         command
@@ -210,13 +212,31 @@ impl Dist {
             .env("CARGO_TARGET_DIR", &build)
             .env("SOURCE_DATE_EPOCH", &self.time)
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
-            .env(format!("CFLAGS_{lower}"), maps("-ffile-prefix-map").join(" "))
+            .env(format!("CFLAGS_{lower}"), c_flags.join(" "))
             .env(format!("CC_{lower}"), self.compiler);
         if self.arch != std::env::consts::ARCH {
             command.env(format!("CARGO_TARGET_{upper}_LINKER"), self.compiler);
         }
         run(&mut command)?;
         Ok(build.join(&self.triple).join("dist/abreast"))
+    }
+
+    /// Options of a compiler for glibc, so that C code of libraries uses the headers of musl: with
+    /// those of glibc it calls functions that musl does not have, such as `open64`.
+    fn musl_flags(&self) -> Result<Vec<String>> {
+        if self.compiler == "musl-gcc" {
+            return Ok(Vec::new());
+        }
+        let mut get_folder = Command::new(self.compiler);
+        let own = run_quietly(get_folder.arg("-print-file-name=include"))?;
+        let musl = musl_headers(self.arch, self.debian)?;
+        Ok(vec![
+            "-nostdinc".to_owned(),
+            format!("-isystem {}", own.trim()),
+            format!("-isystem {}", musl.display()),
+            // Debian's libgcc has functions for atomics that call `__getauxval` of glibc.
+            "-mno-outline-atomics".to_owned(),
+        ])
     }
 
     /// The files of the archive, in the folder that it unpacks to.
@@ -246,9 +266,10 @@ impl Dist {
                 .with_context(|| format!("cannot copy {name}"))?;
         }
         copy_all(&source.join("packaging/systemd"), &stage.join("systemd"))?;
-        for folder in ["proxy", "monitoring"] {
+        for folder in ["proxy", "monitoring", "container"] {
             copy_all(&source.join("packaging").join(folder), &stage.join(folder))?;
         }
+        copy_all(&source.join("docs"), &stage.join("docs"))?;
         // The manual pages and completions are those of the source, made by a program that runs here.
         let own = self.runnable(program)?;
         run_quietly(Command::new(&own).args(["man", "--dir"]).arg(stage.join("man")))?;
@@ -395,6 +416,37 @@ impl Dist {
 fn is_dynamic(program: &Path) -> Result<bool> {
     let headers = run_quietly(Command::new("readelf").arg("-lW").arg(program))?;
     Ok(headers.contains("INTERP"))
+}
+
+/// The headers of musl for another architecture: of the installed package of Debian, or of the
+/// package unpacked in `target`.
+fn musl_headers(arch: &str, debian: &str) -> Result<PathBuf> {
+    let below = format!("usr/include/{arch}-linux-musl");
+    let unpacked = target().join(format!("musl-dev-{debian}"));
+    let places = [Path::new("/").join(&below), unpacked.join(&below)];
+    let find = || places.iter().find(|place| place.join("stdio.h").is_file()).cloned();
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    let package = format!("musl-dev:{debian}");
+    let known = Command::new("apt-config").args(["dump", "APT::Architectures"]).output();
+    let is_known = known.is_ok_and(|known| {
+        String::from_utf8_lossy(&known.stdout).contains(&format!("\"{debian}\""))
+    });
+    let mut reason = format!("APT has no packages for {debian} here");
+    if is_known {
+        match apt::unpack(&package, &unpacked) {
+            Ok(()) => reason = format!("the package {package} does not have them"),
+            Err(error) => reason = format!("{error:#}"),
+        }
+    }
+    find().with_context(|| {
+        format!(
+            "the C headers of musl for {arch} are missing: {reason}\n  help: as root, `dpkg --add-architecture {debian}`, \
+             `apt-get update`, `apt-get install {package}`; or unpack that package of Debian: `dpkg-deb -x FILE {}`",
+            unpacked.display()
+        )
+    })
 }
 
 fn copy_all(from: &Path, to: &Path) -> Result<()> {

@@ -154,7 +154,7 @@ async fn direct(
 }
 
 fn leads_to_private(origin: &Origin, url: &str) -> Error {
-    let message = format!("the redirect leads to {}, which is a private address", origin.host);
+    let message = format!("the server leads to {}, which is a private address", origin.host);
     Error::new(ErrorKind::Redirect, url, message)
         .with_help("if the resource really is there, use its own URL")
 }

@@ -443,3 +443,28 @@ fn relative_paths_are_those_of_the_current_folder() {
         }
     }
 }
+
+#[test]
+fn files_for_containers_are_valid_and_agree() {
+    let source = include_str!("../../../../packaging/container/source.toml");
+    let hub = include_str!("../../../../packaging/container/hub.toml");
+    let compose = include_str!("../../../../packaging/container/compose.yaml");
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path();
+    let quoted = |name: &str| format!("\"{}\"", root.join(name).display());
+    fs::create_dir(root.join("papers")).unwrap();
+    for (name, text) in [("source.toml", source), ("hub.toml", hub)] {
+        let here =
+            text.replace("\"/papers\"", &quoted("papers")).replace("\"/data\"", &quoted("data"));
+        assert_ne!(here, text, "{name}");
+        fs::write(root.join(name), here).unwrap();
+        assert_all(&faults(&["config", "check"], &root.join(name), 0), &[]);
+        assert!(compose.contains(&format!("\"./{name}:/etc/")), "{name}");
+    }
+    let (source, hub): (toml::Table, toml::Table) = (source.parse().unwrap(), hub.parse().unwrap());
+    let topic = source["base_url"].as_str().unwrap();
+    assert_eq!(hub["hub"]["allow_topics"][0].as_str(), Some(topic));
+    assert!(compose.contains(&format!("--follow, \"{topic}\",")));
+    let address = format!("{}hub", hub["base_url"].as_str().unwrap());
+    assert_eq!(source["hub"]["hubs"][0].as_str(), Some(&*address));
+}

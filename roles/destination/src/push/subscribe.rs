@@ -4,7 +4,7 @@
 use super::callback::Standing;
 use super::{Ended, Subscriber, is_https, may_have_secret, spread, stopped};
 use crate::push::announcement::{Asking, Topic};
-use abreast_net::{Post, Request, StatusCode};
+use abreast_net::{ErrorKind, Post, Request, StatusCode};
 use abreast_websub::{CallbackRequest, Secret};
 use abreast_webtypes::resolve;
 use bytes::Bytes;
@@ -206,9 +206,10 @@ impl Subscriber {
                 content_type: "application/x-www-form-urlencoded",
                 idempotency_key: None,
             };
+            let public_only = self.must_be_public(&hub);
             let request = Request {
                 post: Some(post),
-                public_only: self.must_be_public(&hub),
+                public_only,
                 authorization: self.authorization_for(&hub),
                 ..Request::new(&hub)
             };
@@ -216,6 +217,10 @@ impl Subscriber {
                 Ok(answer) => answer,
                 // Some hubs accept with 204.
                 Err(error) if error.status() == Some(204) => return Ok(hub),
+                // Redirects of a POST are not followed, so it is the address of the hub.
+                Err(error) if public_only && error.kind() == ErrorKind::Redirect => {
+                    return Err(private(&hub));
+                }
                 Err(error) => return Err(error.to_string()),
             };
             if answer.status().is_success() {
@@ -244,6 +249,15 @@ impl Subscriber {
         }
         Err(format!("more than {REDIRECTS_MAX} redirects of a hub, the last to {hub}"))
     }
+}
+
+/// The message about a hub in the reader's own network, which the reader did not allow.
+fn private(hub: &str) -> String {
+    let url = url::Url::parse(hub).ok();
+    let host = url.as_ref().and_then(url::Url::host_str).unwrap_or(hub);
+    format!(
+        "the hub {hub} has a private address\n  help: allow its host with --allow-host {host} (`allow_host`) if the hub is right"
+    )
 }
 
 /// A request as a form, in the form of the topic.

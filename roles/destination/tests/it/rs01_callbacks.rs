@@ -385,7 +385,8 @@ fn a_refused_or_private_subscription_is_reported() {
         format!("<xhtml:link href=\"http://10.1.2.3/subscribe\" rs:protocol=\"{VERIFIED}\"/>\n");
     source.snapshot();
     let copy = Follower::at(&source.server, "/s.xml", listening);
-    eventually("it is refused", || copy.has_told("push.broken"));
+    let told = "push.broken the hub http://10.1.2.3/subscribe has a private address\n  help: allow its host with --allow-host 10.1.2.3";
+    eventually("it is refused", || copy.has_told(told));
 }
 
 #[test]

@@ -7,6 +7,10 @@ use abreast_net::{Answer, Error, ErrorKind};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
+/// Help for an address that is not public.
+const PRIVATE_HELP: &str =
+    "set `private_callbacks = true` in [hub] to allow private addresses, also to subscribers";
+
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -41,7 +45,11 @@ impl Outcome {
                     }
                     _ => ExchangeEnd::Silent,
                 };
-                return Self::failed(None, text::failure(&error), contact);
+                let failed = Self::failed(None, text::failure(&error), contact);
+                return match error.kind() {
+                    ErrorKind::Private => failed.with_help(PRIVATE_HELP),
+                    _ => failed,
+                };
             }
         };
         let status = answer.status;

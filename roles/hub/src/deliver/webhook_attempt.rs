@@ -16,9 +16,6 @@ use std::sync::Arc;
 
 /// Help for keys that cannot be read.
 const KEYS_HELP: &str = "check `set.webhook.secret_file` or `secret_command`";
-/// Help for an address that is not public.
-const PRIVATE_HELP: &str =
-    "set `private_callbacks = true` in [hub] to allow private addresses, also to subscribers";
 
 /// A request that is ready to be sent.
 struct WebhookRequest {
@@ -61,11 +58,9 @@ impl Engine {
             let message = Message { headers: request.headers, common: None, body: request.body };
             let want = BodyWanted::Nothing(ANSWER_BYTES);
             let sent = self.sender.post(recipient, message, want).await;
-            let is_private =
-                sent.as_ref().is_err_and(|error| error.kind() == abreast_net::ErrorKind::Private);
             let outcome = Outcome::of(sent, self.options.retries.retry_after);
             let Outcome::Taken(_) = outcome else {
-                break if is_private { outcome.with_help(PRIVATE_HELP) } else { outcome };
+                break outcome;
             };
             done = request.last;
             if done >= last {

@@ -122,3 +122,18 @@ fn a_hub_and_a_webhook_can_have_the_same_address() {
         assert_eq!(all.iter().map(|target| target.id).collect::<Vec<_>>(), ids);
     }
 }
+
+#[test]
+fn a_refused_private_hub_names_the_setting() {
+    let mut public = options();
+    public.private_callbacks = false;
+    let (bed, other) = (Bed::new(public), Server::willing());
+    bed.hub.submit_to(TOPIC, &other.url("/hub"), SubmissionKind::Fat).unwrap();
+    bed.say("one");
+    let target = bed.hub.targets(None, abreast_store::hub::TargetId(0), 1).unwrap().remove(0);
+    let attempt =
+        eventually_some("an attempt", || bed.hub.attempts(target.id).unwrap().into_iter().next());
+    let error = attempt.error.unwrap();
+    assert!(error.contains("private_callbacks = true"), "{error}");
+    assert!(other.seen().is_empty());
+}
