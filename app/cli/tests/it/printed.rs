@@ -3,12 +3,13 @@
 use crate::world::{Source, abreast};
 use abreast_testkit::folder::{assert_equal, files, same};
 use abreast_testkit::http::{Server, send};
-use abreast_testkit::{eventually, eventually_ok, run};
+use abreast_testkit::{Running, eventually, eventually_ok, run};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Runs a printed command in a folder by a shell that finds `abreast`; the text of both streams.
 fn pasted(command: &str, place: &Path) -> Result<String, String> {
@@ -35,9 +36,11 @@ fn pasted(command: &str, place: &Path) -> Result<String, String> {
 /// The commands in the code of a page.
 fn in_page(page: &[u8]) -> Vec<String> {
     let page = String::from_utf8_lossy(page).into_owned();
-    let code = page.split("<pre><code>").skip(1);
+    let code = page.split("<pre tabindex=\"0\"><code>").skip(1);
     let code = code.map(|rest| rest.split("</code>").next().unwrap());
-    code.flat_map(str::lines).map(|line| line.replace("&amp;", "&")).collect()
+    code.flat_map(str::lines)
+        .map(|line| line.replace("&amp;", "&").replace("&#39;", "'").replace("&quot;", "\""))
+        .collect()
 }
 
 /// Two folders and the configuration that publishes them.
@@ -75,25 +78,72 @@ fn commands_of_pages_and_of_serve_copy_everything() {
     for folder in &folders {
         let slug = folder.file_name().unwrap().to_str().unwrap();
         let commands = in_page(&source.get(&format!("/{slug}/about.html")).unwrap());
-        assert_eq!(commands.len(), 3, "{commands:?}");
-        pasted(&commands[0].replace("FOLDER", slug_copy(slug, "own").as_str()), place).unwrap();
-        assert_equal(folder, &place.join(slug_copy(slug, "own")));
-        if !has_resync {
-            abreast_testkit::skipped("printed: resync-sync", "ABREAST_TEST_RESYNC_SYNC is not set");
-            continue;
+        let mut endless = 0;
+        for command in &commands {
+            let is_of_resync = command.starts_with("resync-sync");
+            if is_of_resync && !has_resync {
+                abreast_testkit::skipped(
+                    "printed: resync-sync",
+                    "ABREAST_TEST_RESYNC_SYNC is not set",
+                );
+                continue;
+            }
+            let copy = slug_copy(slug, if is_of_resync { "resync" } else { "own" });
+            let command = command.replace("FOLDER", &copy);
+            let copy = place.join(copy);
+            if command.contains("--changelist-uri") {
+                fs::write(folder.join("new.txt"), "new").unwrap();
+                let list = format!("/{slug}/changelist.xml");
+                eventually("the change is listed", || {
+                    let list = source.get(&list);
+                    list.is_some_and(|list| String::from_utf8_lossy(&list).contains("new.txt"))
+                });
+            }
+            let is_endless = ["--follow", "subscribe", "event-stream"];
+            if is_endless.iter().any(|word| command.contains(word)) {
+                endless += 1;
+                let before = fs::read(copy.join("added.txt")).ok();
+                pasted_until(&command, place, &folder.join("added.txt"), |text| {
+                    let is_copied = || fs::read(copy.join("added.txt")).ok() != before;
+                    if command.contains("--follow") {
+                        is_copied()
+                    } else {
+                        text.contains("added.txt")
+                    }
+                });
+                continue;
+            }
+            pasted(&command, place).unwrap();
+            if command.contains("sync") {
+                assert_equal(folder, &copy);
+            }
         }
-        let copy = slug_copy(slug, "resync");
-        let with_copy = |command: &str| command.replace("FOLDER", &copy);
-        pasted(&with_copy(&commands[1]), place).unwrap();
-        assert_equal(folder, &place.join(&copy));
-        fs::write(folder.join("new.txt"), "new").unwrap();
-        let list = format!("/{slug}/changelist.xml");
-        eventually("the change is listed", || {
-            source.get(&list).is_some_and(|list| String::from_utf8_lossy(&list).contains("new.txt"))
-        });
-        pasted(&with_copy(&commands[2]), place).unwrap();
-        assert_equal(folder, &place.join(&copy));
+        assert_eq!((commands.len(), endless), (9, 3), "{commands:?}");
     }
+    let page = format!("curl --silent --header 'Accept: text/html' {}api/v1", source.url());
+    let commands = in_page(pasted(&page, place).unwrap().as_bytes());
+    for command in commands.iter().filter(|command| !command.contains("TOKEN")) {
+        let text = pasted(command, place).unwrap();
+        assert!(text.contains("\"papers\"") || text.contains("\"changes\""), "{command}: {text}");
+    }
+    assert_eq!(commands.len(), 4, "{commands:?}");
+}
+
+/// Runs a printed command that does not end, changes a file until the output or the copy shows it,
+/// and stops the command.
+fn pasted_until(command: &str, place: &Path, file: &Path, is_done: impl Fn(&str) -> bool) {
+    let output = place.join("output");
+    let path = format!("{}:{}", place.join("programs").display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec {command}")]).current_dir(place).env("PATH", path);
+    let _running = Running::start(shell.stdout(fs::File::create(&output).unwrap()));
+    let mut number = 0;
+    eventually(&format!("`{command}` shows a change"), || {
+        number += 1;
+        fs::write(file, format!("{command} {number}")).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        is_done(&String::from_utf8_lossy(&fs::read(&output).unwrap()))
+    });
 }
 
 fn slug_copy(slug: &str, what: &str) -> String {

@@ -2,7 +2,7 @@
 //! link discovery starts at these pages [rs-core §6.3.2].
 
 use super::dataset;
-use super::documents::{NamedDocument, documents, of_projections};
+use super::documents::{NamedDocument, documents, entry_points, of_projections};
 use super::paths::{Form, SetPage, SourcePage};
 use super::set_view::{SetView, paragraphs};
 use super::shell::{Shell, Time, name_of, page, text_of};
@@ -20,14 +20,17 @@ use std::sync::Arc;
 #[template(path = "source.html")]
 struct SourceTemplate<'p> {
     shell: Shell<'p>,
-    sets: Vec<SetView<'p>>,
+    /// Each set, with its entry points of other protocols.
+    sets: Vec<(SetView<'p>, Vec<NamedDocument>)>,
 }
 
 /// Page of the Source with its sets.
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
     let institution = publisher.institution();
     let shell = Shell::new(name_of(institution), publisher.urls().base(), institution);
-    let sets = publisher.sets().iter().map(|set| SetView::of(publisher, set));
+    let sets = publisher.sets().iter().map(|set| {
+        Ok::<_, PublishError>((SetView::of(publisher, set)?, entry_points(publisher, set)))
+    });
     page(&SourceTemplate { shell, sets: sets.collect::<Result<_, _>>()? })
 }
 

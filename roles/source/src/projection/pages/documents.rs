@@ -12,6 +12,18 @@ pub(super) struct NamedDocument {
     pub(super) url: String,
 }
 
+/// Entry points of other protocols.
+pub(super) fn entry_points(publisher: &Publisher, set: &Arc<PublishedSet>) -> Vec<NamedDocument> {
+    titled(&of_projections(publisher, set)).collect()
+}
+
+/// The links with a title.
+fn titled(links: &[Link]) -> impl Iterator<Item = NamedDocument> + '_ {
+    links.iter().filter_map(|link| {
+        Some(NamedDocument { name: link.param("title")?.to_owned(), url: link.target.clone() })
+    })
+}
+
 /// Documents of all protocols about a set.
 pub(super) fn documents(
     publisher: &Publisher,
@@ -30,9 +42,7 @@ pub(super) fn documents(
     all.extend(has_dumps.changes.then(|| named("Change Dump", urls.change_dump())));
     let archives = set.archive_kinds();
     all.extend(archives.into_iter().map(|kind| named(kind.title(), urls.archive(kind))));
-    let titled =
-        links.iter().filter_map(|link| Some(named(link.param("title")?, link.target.clone())));
-    all.extend(titled);
+    all.extend(titled(links));
     all.push(named("Changes as Atom feed", SetPage::Feed.url(urls)));
     let forms = Form::ALL.into_iter();
     all.extend(forms.map(|form| {
