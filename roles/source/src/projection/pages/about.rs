@@ -36,19 +36,22 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
                 let _ = write!(documents, ", <a href=\"{href}\">{title}</a>");
             }
         }
+        let head = publisher.log().head(set.id)?;
+        let last_change =
+            if head.importing { String::new() } else { format!("<time>{}</time>", head.time) };
         let _ = writeln!(
             rows,
-            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td>{documents}</td></tr>",
+            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td>{last_change}</td><td>{documents}</td></tr>",
             escaped(&set.urls.page()),
             escaped(about.title(set)),
-            resources(publisher, set, &publisher.log().head(set.id)?)?,
+            resources(publisher, set, &head)?,
         );
     }
     let urls = publisher.urls();
     let main = format!(
         "<h1>Published collections</h1>\n\
          <table>\n<caption>Sets of resources</caption>\n\
-         <thead><tr><th scope=\"col\">Set</th><th scope=\"col\">Resources</th><th scope=\"col\">Documents</th></tr></thead>\n\
+         <thead><tr><th scope=\"col\">Set</th><th scope=\"col\">Resources</th><th scope=\"col\">Last change</th><th scope=\"col\">Documents</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n\
          <p>These collections are published over ResourceSync: programs find everything from the\n\
          <a href=\"{}\">Source Description</a>.</p>\n\

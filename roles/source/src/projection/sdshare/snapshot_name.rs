@@ -18,6 +18,22 @@ impl SnapshotName {
         Self { time: head.time.as_micros(), position: head.position.0 }
     }
 
+    /// Text of the comment in each file of the snapshot of a set.
+    pub(super) fn comment(self, slug: &str) -> String {
+        // A comment of XML has no `--` [xml §2.5], and no comment has control characters.
+        let mut set = String::with_capacity(slug.len());
+        for byte in slug.bytes() {
+            match byte {
+                b'-' if !set.ends_with('-') => set.push('-'),
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'~' => {
+                    set.push(char::from(byte));
+                }
+                _ => set.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        format!("snapshot of set={set} time={} position={}", self.time(), self.position)
+    }
+
     /// Time of the last included change.
     pub(super) fn time(self) -> Timestamp {
         Timestamp::from_micros(self.time)
