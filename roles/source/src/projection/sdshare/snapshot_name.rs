@@ -4,6 +4,7 @@ use crate::projection::routes::PathValue;
 use abreast_core::Head;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
 /// Name of a snapshot: time and position of the log's last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,7 +29,9 @@ impl SnapshotName {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'~' => {
                     set.push(char::from(byte));
                 }
-                _ => set.push_str(&format!("%{byte:02X}")),
+                _ => {
+                    let _ = write!(set, "%{byte:02X}");
+                }
             }
         }
         format!("snapshot of set={set} time={} position={}", self.time(), self.position)
