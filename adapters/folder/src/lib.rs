@@ -14,4 +14,5 @@ pub use published::follow::Visible;
 pub use published::selection::{Hiding, Selection};
 pub use record::copy_of::CopyOf;
 pub use record::last_backup::LastBackup;
+pub use record::owner::{other_owner, own_as_folder};
 pub use record::sealed::{corrected, is_sealed, read_sealed, sealed, unsealed, write_sealed};

@@ -67,7 +67,7 @@ fn a_place_without_a_store_is_wrong_usage() {
     let empty = tempfile::tempdir().unwrap();
     let error = check(&CheckOptions::new(empty.path()), &stop()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.text().contains("\n  help: name the folder of a store"), "{error}");
+    assert!(error.text().contains("; help: name the folder of a store"), "{error}");
 }
 
 #[test]

@@ -2,4 +2,5 @@
 
 pub(crate) mod copy_of;
 pub(crate) mod last_backup;
+pub(crate) mod owner;
 pub(crate) mod sealed;

@@ -3,6 +3,7 @@
 //! A flipped bit in such a record is found before anything follows from it. Records of earlier
 //! versions do not have this line, and are read as they are.
 
+use super::owner::own_as_folder;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -87,6 +88,7 @@ pub fn write_sealed(path: &Path, text: Vec<u8>) -> io::Result<()> {
     let new = PathBuf::from(new);
     let mut file = fs::File::create(&new)?;
     file.write_all(&sealed(text))?;
+    own_as_folder(&file, path)?;
     file.sync_all()?;
     fs::rename(&new, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -108,6 +110,27 @@ fn seal_of(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_written_by_root_belong_to_the_owner_of_the_folder() {
+        use std::os::unix::fs::{MetadataExt as _, chown};
+        let place = tempfile::tempdir().unwrap();
+        if chown(place.path(), Some(12_345), Some(12_346)).is_err() {
+            // Only root can do this, and needs it.
+            return;
+        }
+        let path = place.path().join("record");
+        for of_root in [false, true, false] {
+            if of_root {
+                chown(&path, Some(0), Some(0)).unwrap();
+            }
+            write_sealed(&path, b"a".to_vec()).unwrap();
+            let found = fs::metadata(&path).unwrap();
+            assert_eq!((found.uid(), found.gid()), (12_345, 12_346), "{of_root}");
+        }
+        assert_eq!(crate::other_owner(place.path()), Some((12_345, 12_346)));
+        assert_eq!(crate::other_owner(&place.path().join("missing")), Some((12_345, 12_346)));
+    }
 
     #[test]
     fn each_flipped_bit_is_found_and_corrected() {

@@ -6,6 +6,7 @@ use crate::config::faults::Fault;
 use crate::config::settings::{self, FILE, Key, SET};
 use crate::config::sync_args::SyncArgs;
 use crate::config::{File, ServeConfig};
+use crate::program::terminal::warning;
 use crate::values::hidden_logins::hidden_value;
 use abreast_webtypes::count_of;
 use anyhow::{Context as _, Result};
@@ -20,7 +21,7 @@ Examples:
   abreast config show /etc/abreast.toml --origin
   abreast config show /etc/abreast.toml papers --json
 
-`check` reports all faults at once, each with its line. `show` prints TOML that can be read back; logins in URLs are hidden.
+`check` reports all faults at once, each with its line. A missing folder is a warning if other sets have theirs. `show` prints TOML that can be read back; logins in URLs are hidden.
 Precedence: flags, then environment, then file, then defaults.
 Exit codes: 0 usable, 2 not.";
 
@@ -81,6 +82,8 @@ pub(crate) fn faults_of(file: File) -> Result<Vec<String>> {
 /// What a configuration file has, and what is wrong with it.
 struct Checked {
     faults: Vec<Fault>,
+    /// Missing folders that stop no other set.
+    missing: Vec<Fault>,
     sets: usize,
     jobs: usize,
     only_hub: bool,
@@ -100,14 +103,15 @@ fn checked(file: File) -> Result<Checked> {
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");
+    let mut missing = Vec::new();
     if only_hub {
         faults.extend(crate::command::hub::faults(file));
-    } else if (sets > 0 || jobs.is_empty())
-        && let Err(found) = ServeConfig::check_all(file)
-    {
+    } else if sets > 0 || jobs.is_empty() {
+        let (found, folders) = ServeConfig::check_all(file);
         faults.extend(found);
+        missing = folders;
     }
-    Ok(Checked { faults, sets, jobs: jobs.len(), only_hub })
+    Ok(Checked { faults, missing, sets, jobs: jobs.len(), only_hub })
 }
 
 fn check(args: &CheckArgs) -> Result<ExitCode> {
@@ -115,10 +119,14 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     crate::values::hidden_logins::warn_of_secrets(&args.file, &text);
     let mut file = crate::config::read(&text);
     file.origins.name(&args.file);
-    let Checked { faults, sets, jobs, only_hub } = checked(file)?;
+    let Checked { mut faults, missing, sets, jobs, only_hub } = checked(file)?;
     if !faults.is_empty() {
+        faults.extend(missing);
         let context = format!("cannot use the configuration `{}`", args.file.display());
         return Err(crate::config::faults::refused(faults).context(context));
+    }
+    for folder in crate::config::faults::each_once(missing) {
+        warning(&format!("warning: {folder}; `serve` waits for it, and serves the other sets"));
     }
     let hub = if only_hub { ", a hub" } else { "" };
     let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));

@@ -4,6 +4,7 @@ use crate::command::config_command::faults_of;
 use crate::config::{File, slug_of};
 use crate::program::errors::UsageError;
 use crate::program::terminal;
+use crate::store::stores::as_owner;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
@@ -189,22 +190,28 @@ pub(crate) fn run(args: &InitArgs) -> Result<ExitCode> {
         bail!(UsageError(format!("`{shown}` is written, and has to be corrected")));
     }
     terminal::line(&format!("wrote {shown}; next:"));
+    // What root writes into the folder of another user is of no use to that user's programs.
+    let written = match kind {
+        Kind::Mirror => args.into.clone().unwrap_or_default(),
+        _ => store_of(&args, &file),
+    };
+    let owner = as_owner(&written).unwrap_or_default();
     let name = name_of(&args);
     if needs_token {
         terminal::line(&format!(
-            "  abreast token create --name loader --scope write --config {shown}"
+            "  {owner}abreast token create --name loader --scope write --config {shown}"
         ));
     }
     let commands = if kind == Kind::Mirror {
         [
-            format!("abreast sync --config {shown} {name} --dry-run"),
-            format!("abreast sync --config {shown} {name}"),
-            format!("abreast sync --config {shown} {name} --follow"),
+            format!("{owner}abreast sync --config {shown} {name} --dry-run"),
+            format!("{owner}abreast sync --config {shown} {name}"),
+            format!("{owner}abreast sync --config {shown} {name} --follow"),
         ]
     } else {
         let url = args.base_url.clone().unwrap_or_else(|| format!("http://{}/", args.listen));
         [
-            format!("abreast serve --config {shown}"),
+            format!("{owner}abreast serve --config {shown}"),
             format!("abreast validate {url}"),
             format!("abreast sync {url} COPY"),
         ]
@@ -237,12 +244,17 @@ fn path(value: &Path) -> Result<Value> {
     Ok(quoted(text))
 }
 
-fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
-    let data = match &args.data {
+/// The folder of the store.
+fn store_of(args: &InitArgs, file: &Path) -> PathBuf {
+    match &args.data {
         Some(data) => data.clone(),
         None if file.starts_with("/etc") => PathBuf::from("/var/lib/abreast"),
         None => file.with_file_name("abreast-data"),
-    };
+    }
+}
+
+fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
+    let data = store_of(args, file);
     let base = match &args.base_url {
         Some(base) => format!("base_url = {}", quoted(base)),
         None => "#base_url = \"https://data.example.org/\"".to_owned(),

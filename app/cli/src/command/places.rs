@@ -15,6 +15,8 @@ pub(crate) struct Place {
     pub(crate) name: String,
     /// Name of the job, if the place is one.
     pub(crate) job: Option<String>,
+    /// The configuration file with the job.
+    pub(crate) config: Option<PathBuf>,
     at: At,
 }
 
@@ -32,7 +34,7 @@ impl Place {
     /// The copy of a job, or of a run without a job, by the folder of its database.
     pub(crate) fn of_copy(folder: PathBuf, job: Option<String>) -> Self {
         let name = job.clone().unwrap_or_else(|| folder.display().to_string());
-        Self { name, job, at: At::Folder { folder, address: None } }
+        Self { name, job, config: None, at: At::Folder { folder, address: None } }
     }
 
     /// The URL to ask: the place itself, or the configured address for operators.
@@ -103,7 +105,12 @@ pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Re
             let listen = file.admin_listen.clone();
             let address = listen.map(|listen| (listen, file.admin_token.clone()));
             let name = path.display().to_string();
-            places.push(Place { name, job: None, at: At::Folder { folder, address } });
+            places.push(Place {
+                name,
+                job: None,
+                config: None,
+                at: At::Folder { folder, address },
+            });
         }
         if for_probe {
             return Ok(places);
@@ -125,6 +132,7 @@ pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Re
         places.push(Place {
             name: job.name.clone(),
             job: Some(job.name),
+            config: Some(path.to_owned()),
             at: At::Folder { folder, address },
         });
     }
@@ -148,7 +156,7 @@ fn plain(name: &str) -> Place {
     } else {
         At::Folder { folder: target_folder(name).to_owned(), address: None }
     };
-    Place { name: name.to_owned(), job: None, at }
+    Place { name: name.to_owned(), job: None, config: None, at }
 }
 
 #[cfg(test)]

@@ -102,11 +102,17 @@ impl ServeConfig {
         }
     }
 
-    /// As [`ServeConfig::check`], with the faults one by one, those of secrets included.
-    pub(crate) fn check_all(file: File) -> Result<Self, Vec<Fault>> {
-        let (config, mut faults, missing) = Self::check_parts(file);
-        faults.extend(missing.into_iter().flatten());
-        config.filter(|_| faults.is_empty()).ok_or(faults)
+    /// As [`ServeConfig::check_to_serve`], with the faults one by one, those of secrets included, and the missing
+    /// folders that a server waits for.
+    pub(crate) fn check_all(file: File) -> (Vec<Fault>, Vec<Fault>) {
+        let (config, mut faults, [folders, secrets]) = Self::check_parts(file);
+        faults.extend(secrets);
+        let stops_no_other = config.is_some_and(|config| folders.len() < config.sets.len());
+        if faults.is_empty() && stops_no_other {
+            return (faults, folders);
+        }
+        faults.extend(folders);
+        (faults, Vec::new())
     }
 
     /// The configuration, unless nothing is to be published; its faults; the folders and the secrets that are missing.

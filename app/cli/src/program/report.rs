@@ -109,36 +109,38 @@ impl Reporter {
     /// Prints an error that ended the run.
     pub(crate) fn failed(&self, error: &abreast_destination::Error) {
         self.finish();
+        let text = error.to_string();
+        let (mut causes, mut help) =
+            (Vec::new(), abreast_destination::without_help(&text).1.map(str::to_owned));
+        let has_help = help.is_some();
+        let mut cause = std::error::Error::source(error);
+        while let Some(next) = cause {
+            // The help of a cause is that of the error, if the error has none.
+            let whole = next.to_string();
+            let (cause_text, own) = abreast_destination::without_help(&whole);
+            help = help.or_else(|| own.map(str::to_owned));
+            causes.push(cause_text.to_owned());
+            cause = next.source();
+        }
         if self.json {
-            let mut causes = Vec::new();
-            let mut cause = std::error::Error::source(error);
-            while let Some(next) = cause {
-                causes.push(next.to_string());
-                cause = next.source();
-            }
-            // The text of a cause may be part of the message, with its own help.
-            let text = error.to_string();
-            let help = error.help().or_else(|| abreast_destination::without_help(&text).1);
+            let help = error.help().or(help.as_deref());
             let line = serde_json::json!({
                 "type": "error", "fatal": true, "code": error.code(), "message": error.message(), "help": help,
                 "candidates": error.candidates(), "causes": causes, "exit_code": error.exit_code().number(),
             });
             self.print_json(line);
         }
-        let summary_line = error.to_string();
         crate::program::terminal::warning(&format!(
             "abreast: {} [{}]",
-            self.named(&summary_line),
+            self.named(&text),
             error.code()
         ));
-        let mut cause = std::error::Error::source(error);
-        while let Some(next) = cause {
-            // A cause whose text is part of the error is not printed again.
-            let text = next.to_string();
-            if !summary_line.contains(&text) {
-                crate::program::terminal::warning(&format!("  because: {text}"));
-            }
-            cause = next.source();
+        // A cause whose text is part of the error is not printed again.
+        for cause in causes.iter().filter(|cause| !text.contains(*cause)) {
+            crate::program::terminal::warning(&format!("  because: {cause}"));
+        }
+        if let Some(help) = help.filter(|_| !has_help) {
+            crate::program::terminal::warning(&format!("  help: {help}"));
         }
     }
 

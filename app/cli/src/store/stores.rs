@@ -61,6 +61,22 @@ pub(crate) fn open_log(path: &Path) -> Result<SqliteLog> {
         .with_context(|| format!("cannot open the store `{}`", path.display()))
 }
 
+/// The beginning of a command that runs as the owner of a folder, if this process is root's and the folder is not. The
+/// name of the owner is that of `/etc/passwd`.
+pub(crate) fn as_owner(folder: &Path) -> Option<String> {
+    let (user, group) = abreast_folder::other_owner(folder)?;
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(user)).then_some(name)
+    });
+    Some(match name {
+        Some(name) => format!("runuser -u {name} -- "),
+        None => format!("setpriv --reuid {user} --regid {group} --clear-groups -- "),
+    })
+}
+
 /// The stores of a folder that no other process has open.
 pub(crate) struct Stores {
     data: PathBuf,
@@ -80,6 +96,15 @@ impl Stores {
             refuse_published(data)?;
         }
         let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
+        if matches!(task, Task::Serve | Task::Record)
+            && let Some(prefix) = as_owner(data)
+        {
+            tracing::warn!(
+                "this runs as root, and the folder `{}` belongs to another user, whose programs cannot replace what root \
+                 writes there\n  help: run `{prefix}abreast` with the same arguments, or change the owner of the files afterwards",
+                data.display()
+            );
+        }
         let folder = Folder::open(data)
             .with_context(|| format!("cannot open the store's folder `{}`", data.display()))?;
         let Some(lock) = folder

@@ -2,6 +2,7 @@
 
 use crate::world::{Source, abreast};
 use abreast_testkit::{eventually, run};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -196,6 +197,18 @@ fn a_backup_is_checked_and_never_altered() {
     assert!(text.contains("backup.damaged") && text.contains("not as it was backed up"), "{text}");
     assert_eq!(text.matches(": whole, 1 set").count(), 1, "{text}");
     world.assert_code(&["check", name], 0);
+    // The help of an error has a line of its own, in place of that of the code.
+    let path = other.join("manifest.json");
+    let manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut newer = manifest.clone();
+    newer["format"] = 99.into();
+    fs::write(&path, newer.to_string()).unwrap();
+    let text = world.assert_code(&["check", "@backups"], 1);
+    assert!(!text.contains("\\n"), "{text}");
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    assert!(lines.contains(&"help: use the newer program"), "{text}");
+    let text = world.assert_code(&["check", "@backups", "--json"], 1);
+    assert!(text.contains("\"help\":\"use the newer program\""), "{text}");
 }
 
 fn files_of(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {

@@ -420,3 +420,48 @@ fn subscribers_of_a_renamed_set_are_notified() {
     // The hub has no topic of this name any more.
     assert_eq!(ask(), "404");
 }
+
+/// Paths below a folder that belong to another user than the one with this number.
+fn of_others(folder: &Path, user: u32) -> Vec<PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let (path, stat) = entry.map(|it| (it.path(), it.metadata().unwrap())).unwrap();
+        if stat.is_dir() {
+            found.extend(of_others(&path, user));
+        }
+        if stat.uid() != user {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_store_that_root_renames_a_set_in_keeps_its_owner() {
+    use std::os::unix::fs::chown;
+    let world = World::new();
+    let source = world.serve(0);
+    eventually("the set is read", || source.get("/papers/resourcelist.xml").is_some());
+    assert_eq!(source.stop(), Some(0));
+    let data = world.at("data");
+    if chown(&data, Some(12_345), Some(12_346)).is_err() {
+        abreast_testkit::skipped(module_path!(), "only root can change owners");
+        return;
+    }
+    for path in of_others(&data, 12_345) {
+        chown(&path, Some(12_345), Some(12_346)).unwrap();
+    }
+    world.set(&["rename", "papers", "articles"], "data", 0);
+    assert_eq!(of_others(&data, 12_345), Vec::<PathBuf>::new());
+    // A server that root starts there says what its owner runs instead.
+    world.configure(&[("articles", "files"), ("people", "rdf"), ("other", "other")]);
+    let config = world.word("abreast.toml");
+    let mut command = abreast();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config", &config]);
+    let errors = world.at("errors");
+    let source = Source::run_logged(&mut command, &errors);
+    let text = fs::read_to_string(&errors).unwrap();
+    assert!(text.contains("help: run `setpriv --reuid 12345 --regid 12346"), "{text}");
+    drop(source);
+}

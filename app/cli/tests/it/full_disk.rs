@@ -168,6 +168,8 @@ fn run_into_the_end(words: &[&str]) -> String {
     let is_full = ["No space left on device", "disk is full"].iter().any(|it| text.contains(it));
     assert!(is_full && text.contains("help: free space"), "{words:?}: {text}");
     assert!(!text.contains("panicked"), "{words:?}: {text}");
+    assert_eq!(text.matches("help: free space").count(), 1, "{words:?}: {text}");
+    assert!(!text.contains("\\n  help"), "{words:?}: {text}");
     text
 }
 

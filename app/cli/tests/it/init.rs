@@ -147,3 +147,21 @@ fn questions_are_asked_on_a_terminal() {
     assert!(text.contains("base_url = \"https://papers.example.org/\""), "{text}");
     assert!(text.contains("name = \"papers\""), "{text}");
 }
+
+#[test]
+fn root_is_told_to_run_as_the_owner_of_the_store() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let store = place.join("store");
+    fs::create_dir(&store).unwrap();
+    if std::os::unix::fs::chown(&store, Some(12_345), Some(12_346)).is_err() {
+        return abreast_testkit::skipped(module_path!(), "only root can change owners");
+    }
+    let mut command = abreast();
+    command.args(["init", "--records", "--name", "catalogue", "--data", "store"]);
+    let output = abreast_testkit::run(command.current_dir(place));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let serve = "  setpriv --reuid 12345 --regid 12346 --clear-groups -- abreast serve ";
+    assert!(text.contains(serve), "{text}");
+    assert!(text.contains("\n  abreast sync "), "{text}");
+}

@@ -201,6 +201,11 @@ fn a_missing_folder_stops_no_other_set() {
         fs::rename(world.at(set), world.at(&format!("{set}-away"))).unwrap();
     }
     let config = world.word("abreast.toml");
+    let checked = run(abreast().args(["config", "check", &config]));
+    let warned = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(0), "as `serve` decides: {warned}");
+    assert_eq!(warned.matches("warning: ").count(), 2, "{warned}");
+    assert_eq!(warned.matches("`folder`: cannot open").count(), 2, "{warned}");
     let mut command = abreast();
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config", &config]);
     let source = Source::listening(&mut command);
@@ -256,6 +261,8 @@ fn where_every_folder_is_missing_nothing_is_served() {
         let (code, text) = world.begin(words);
         assert!(code == Some(2) && text.contains("`folder`: cannot open"), "{text}");
     }
+    let checked = run(abreast().args(["config", "check", &world.word("abreast.toml")]));
+    assert_eq!(checked.status.code(), Some(2), "as `serve` decides");
 }
 
 #[test]

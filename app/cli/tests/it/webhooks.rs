@@ -565,3 +565,22 @@ fn documented_receiver_of_webhooks_works() {
     printed(&expected);
     drop(child);
 }
+
+#[test]
+fn the_secret_of_a_webhook_can_be_in_the_environment() {
+    let receiver = Receiver::new();
+    let mut world = World::new();
+    world.configure("", &[receiver.url()]);
+    let text = fs::read_to_string(world.path("abreast.toml")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("secret_file"));
+    world.write("abreast.toml", &lines.collect::<Vec<_>>().join("\n"));
+    let mut command = abreast();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
+    command.arg(world.path("abreast.toml")).env("ABREAST_WEBHOOK_SECRET", SECRET);
+    world.source = Some(Source::run_logged(&mut command, &world.path("log")));
+    world.put("a");
+    eventually("it arrives", || receiver.names() == ["a"]);
+    verify(&receiver.seen(), &[SECRET]);
+    world.stop();
+    assert!(!world.log().contains("whsec_"));
+}

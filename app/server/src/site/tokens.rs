@@ -207,12 +207,8 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     file.write_all(&text).and_then(|()| file.sync_all())?;
     // The server must be able to read the file, also if another user (such as root) writes it:
     // otherwise a revoked token would stay valid.
+    abreast_folder::own_as_folder(&file, path)?;
     let folder = folder_of(path);
-    let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
-    if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
-        // Only root may change the owner, and only root needs to.
-        let _ = std::os::unix::fs::fchown(&file, Some(wanted.uid()), Some(wanted.gid()));
-    }
     fs::rename(&temporary, path)?;
     fs::File::open(folder)?.sync_all()
 }

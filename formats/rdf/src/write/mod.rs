@@ -180,6 +180,40 @@ impl<'a> Writer<'a> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
+    /// Writes a comment, which is no statement, before the next description.
+    ///
+    /// ```
+    /// use abreast_rdf::{Syntax, WriteOptions, Writer};
+    ///
+    /// let mut document = Vec::new();
+    /// let options = WriteOptions::default();
+    /// let mut writer = Writer::new(Syntax::NTriples, &options, &mut document);
+    /// writer.comment("position 17")?;
+    /// writer.finish()?;
+    /// assert_eq!(document, b"# position 17\n");
+    /// # Ok::<(), abreast_rdf::WriteError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// JSON-LD has no comments; a comment has one line, and in RDF/XML neither `--` nor `-` at its
+    /// end [xml §2.5]. Or the output fails.
+    pub fn comment(&mut self, text: &str) -> Result<(), WriteError> {
+        let (syntax, is_xml) = (self.syntax, self.syntax == Syntax::RdfXml);
+        let is_refused = match syntax {
+            Syntax::JsonLd => true,
+            _ => text.contains(char::is_control),
+        };
+        if is_refused || is_xml && (text.contains("--") || text.ends_with('-')) {
+            return Err(CannotWrite::new(syntax, format!("no comment can be `{text:?}`")).into());
+        }
+        self.begin()?;
+        Ok(if is_xml {
+            writeln!(self.out, "<!-- {text} -->")
+        } else {
+            writeln!(self.out, "# {text}")
+        }?)
+    }
+
     /// Ends the document.
     ///
     /// # Errors

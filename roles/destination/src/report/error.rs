@@ -173,12 +173,13 @@ impl Error {
 
 impl From<abreast_core::LogError> for Error {
     fn from(cause: abreast_core::LogError) -> Self {
-        let (code, message) = if cause.kind() == abreast_core::ErrorKind::Full {
-            ("disk.full", "the disk is full: cannot keep the state of the copy")
-        } else {
-            ("state", "cannot keep the state of the copy")
-        };
-        Self::new(code, ExitCode::Io, message).with_cause(cause)
+        if cause.kind() == abreast_core::ErrorKind::Full {
+            let message = "the disk is full: cannot keep the state of the copy";
+            return Self::new("disk.full", ExitCode::Io, message)
+                .with_help("free space, then run the same command again")
+                .with_cause(cause);
+        }
+        Self::new("state", ExitCode::Io, "cannot keep the state of the copy").with_cause(cause)
     }
 }
 

@@ -63,7 +63,7 @@ fn listed_backup(backup: PathBuf) -> ListedBackup {
             number: 0,
             sets: Vec::new(),
             bytes: 0,
-            error: Some(error.text().replace('\n', " ")),
+            error: Some(error.text()),
         },
     }
 }

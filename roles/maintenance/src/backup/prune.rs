@@ -114,7 +114,7 @@ pub(crate) fn plan(
             Ok(_) if folder.is_symlink() => leave(&folder, "it is a symbolic link"),
             Ok(_) if !is_time(name.as_encoded_bytes()) => leave(&folder, "it was renamed"),
             Ok(manifest) => known.push((folder, manifest)),
-            Err(error) => leave(&folder, &error.text().replace('\n', " ")),
+            Err(error) => leave(&folder, &error.text()),
         }
     }
     let mut newest_first: Vec<Own> = Vec::new();
@@ -220,7 +220,7 @@ pub(crate) fn prune(
     let remaining = match remaining_in(backups) {
         Ok(remaining) => remaining,
         Err(error) => {
-            pruning.contents_left = Some(error.text().replace('\n', " "));
+            pruning.contents_left = Some(error.text());
             return Ok(());
         }
     };
@@ -230,7 +230,7 @@ pub(crate) fn prune(
     }
     for backup in &remaining {
         if let Err(error) = BackupManifest::read(backup) {
-            pruning.contents_left = Some(error.text().replace('\n', " "));
+            pruning.contents_left = Some(error.text());
             return Ok(());
         }
     }
@@ -268,7 +268,7 @@ fn sweep(contents: &Contents, backups: &[PathBuf]) -> Result<Swept> {
         };
         for backup in backups {
             if let Err(error) = retain_unneeded(&mut part, begin, backup) {
-                return Ok(Swept::Unreadable(error.text().replace('\n', " ")));
+                return Ok(Swept::Unreadable(error.text()));
             }
         }
         garbage.append(&mut part);

@@ -117,7 +117,11 @@ fn check_backups(backups: &[PathBuf], cancel: &AtomicBool, meter: &Meter) -> Che
             }
             Err(error) => {
                 let location = backup.display().to_string();
-                report.findings.add("backup.damaged", location, error.text());
+                let (mut text, help) = error.text_and_help();
+                if let Some(help) = help {
+                    text = format!("{text}\n  help: {help}");
+                }
+                report.findings.add("backup.damaged", location, text);
             }
         }
     }

@@ -34,7 +34,7 @@ pub struct ReportedFinding<'f> {
     /// Explanation of the finding, for people.
     pub message: &'f str,
     /// How to remove the cause of the finding.
-    pub help: &'static str,
+    pub help: &'f str,
 }
 
 /// Totals of a check, as the last line of its JSON.
@@ -56,7 +56,10 @@ impl CheckReport {
     pub fn findings(&self) -> impl Iterator<Item = ReportedFinding<'_>> {
         self.findings.list().iter().map(|Finding { severity, rule, location, message }| {
             let severity = if *severity == Severity::Note { "note" } else { "error" };
-            ReportedFinding { code: rule, severity, location, message, help: advice(rule) }
+            // The help of an error is more specific than that of its code.
+            let (message, own) = abreast_destination::without_help(message);
+            let help = own.unwrap_or(advice(rule));
+            ReportedFinding { code: rule, severity, location, message, help }
         })
     }
 

@@ -93,7 +93,7 @@ pub(super) fn check_address(doctor: &mut Doctor<'_>, subject: &AddressSubject<'_
             };
             doctor.report("answer", good, &format!("{text} answers with {status}"), help);
             if let Some(apart) = apart {
-                let what = format!("the server's clock is {apart} s from this one");
+                let what = clocks(apart);
                 doctor.report(
                     "clocks",
                     apart.abs() <= CLOCK_APART,
@@ -152,8 +152,38 @@ fn source(doctor: &mut Doctor<'_>, url: &str, net: Options) {
     }
 }
 
+/// How far the clock of a server is from ours, for people.
+fn clocks(apart: i64) -> String {
+    let seconds = apart.unsigned_abs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let time = parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ");
+    match apart {
+        0 => "the server's clock has the time of this one".to_owned(),
+        1.. => format!("the server's clock is {time} ahead of this one"),
+        ..0 => format!("the server's clock is {time} behind this one"),
+    }
+}
+
 /// How far another clock is ahead of ours.
 fn seconds_apart(date: &str) -> Option<i64> {
     let there = jiff::fmt::rfc2822::parse(date).ok()?.timestamp().as_second();
     Some(there - jiff::Timestamp::now().as_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_of_clocks_has_units() {
+        for (apart, expected) in [
+            (0, "the server's clock has the time of this one"),
+            (-3, "the server's clock is 3 s behind this one"),
+            (93_784, "the server's clock is 1 d 2 h 3 min 4 s ahead of this one"),
+        ] {
+            assert_eq!(clocks(apart), expected);
+        }
+    }
 }

@@ -51,7 +51,13 @@ fn check_store(doctor: &mut Doctor<'_>, store: &Path) {
             doctor.report("store", true, &what, "");
         }
         Err(error) => {
-            doctor.report("store", false, &error.text(), "let this user read it");
+            let (text, help) = error.text_and_help();
+            doctor.report(
+                "store",
+                false,
+                &text,
+                help.as_deref().unwrap_or("let this user read it"),
+            );
         }
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn check_machine(doctor: &mut Doctor<'_>, listen: &Listen) {
     doctor.report(
         "clock",
         now >= CLOCK_MIN,
-        &format!("{now} seconds since 1970"),
+        &jiff::Timestamp::from_second(now.cast_signed())
+            .map_or_else(|_| format!("{now} seconds since 1970"), |time| time.to_string()),
         "set the clock, for example with NTP",
     );
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;

@@ -103,9 +103,23 @@ impl Error {
         messages
     }
 
-    /// The error with its causes in one line, divided by colons.
+    /// The error with its causes and help in one line: the causes divided by colons, further lines of a message by
+    /// semicolons.
     pub fn text(&self) -> String {
-        self.messages().join(": ")
+        let on_one_line =
+            |text: String| text.split('\n').map(str::trim).collect::<Vec<_>>().join("; ");
+        self.messages().into_iter().map(on_one_line).collect::<Vec<_>>().join(": ")
+    }
+
+    /// The error with its causes in one line, and its help, if it has some, after it.
+    pub(crate) fn text_and_help(&self) -> (String, Option<String>) {
+        let (mut texts, mut help) = (Vec::new(), None);
+        for message in self.messages() {
+            let (text, own) = abreast_destination::without_help(&message);
+            texts.push(text.split('\n').map(str::trim).collect::<Vec<_>>().join("; "));
+            help = help.or_else(|| own.map(str::to_owned));
+        }
+        (texts.join(": "), help)
     }
 
     /// The error and its causes, from the outermost to the first cause.
@@ -160,5 +174,13 @@ mod tests {
         let error = io::Error::from(io::ErrorKind::PermissionDenied);
         let outer = Err::<(), _>(error).context("cannot read `a`").unwrap_err();
         assert_eq!(outer.text(), "cannot read `a`: permission denied");
+        let error = Error::Damaged("it is old\n  help: use another".to_owned());
+        let outer = Err::<(), _>(error).context("cannot read `a`").unwrap_err();
+        assert_eq!(outer.text(), "cannot read `a`: it is old; help: use another");
+        let (text, help) = outer.text_and_help();
+        assert_eq!(
+            (text.as_str(), help.as_deref()),
+            ("cannot read `a`: it is old", Some("use another"))
+        );
     }
 }

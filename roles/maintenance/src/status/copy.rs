@@ -6,6 +6,7 @@ use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::check::{CopyPlace, CopyState, copy_state};
 use abreast_destination::{LastAudit, LastRun, RunProblem};
 use abreast_webtypes::{W3cDatetime, count};
+use std::path::Path;
 
 /// Reports on a copy, from its database.
 ///
@@ -71,23 +72,51 @@ fn status_of(place: String, state: CopyState, word: &str, process: Option<u32>) 
     status
 }
 
+/// After a command that is to be repeated, of a copy whose options are not recorded.
+const SAME_OPTIONS: &str = ", with the same options as before";
+
+fn command_of(source: Option<&str>, place: &str) -> String {
+    format!("abreast sync {} {place}", source.unwrap_or("URL"))
+}
+
+impl CopyStatus {
+    /// Names the job of the copy, and its configuration file if it is known. Commands in the help are then commands of
+    /// the job, which has all its options.
+    pub fn name_job(&mut self, job: &str, config: Option<&Path>) {
+        let config = config.map_or("FILE".into(), |config| config.to_string_lossy());
+        let former = command_of(self.source.as_deref(), &self.place);
+        let command = format!("abreast sync --config {config} {job}");
+        for attention in &mut self.attention {
+            attention.help = attention.help.replace(&former, &command).replace(SAME_OPTIONS, "");
+        }
+        self.job = Some(job.to_owned());
+    }
+}
+
 fn note_attention(status: &mut CopyStatus, place: &str, run: &LastRun) {
-    let source = status.source.as_deref().unwrap_or("URL");
-    let command = |more: &str| format!("abreast sync {source} {place}{more}");
+    let plain = command_of(status.source.as_deref(), place);
+    let command = |more: &str| format!("{plain}{more}");
     if status.held_deletions > 0 {
         let held = status.held_deletions;
         let since = status.held_since.as_ref().map(|since| format!(" since {since}"));
         let message = format!("{} held back{}", count(held, "deletion"), since.unwrap_or_default());
         let help = format!(
             "check them with `{}`, then release them: {}",
-            command(" --dry-run"),
+            format_args!("{plain} --dry-run"),
             command(&format!(" --max-delete {held}"))
         );
         status.attention.push(Attention::new(message, help));
     }
     if let Some(error) = &run.error {
         let message = format!("the last run ended with an error: {}", one_line(&error.message));
-        let help = help_of(&error.message).map_or_else(|| command(""), str::to_owned);
+        let same = format!("`{plain}`");
+        let help = help_of(&error.message).map_or_else(
+            || command(""),
+            |help| match help.replace("the same command", &same) {
+                named if named != help => format!("{named}{SAME_OPTIONS}"),
+                unchanged => unchanged,
+            },
+        );
         status.attention.push(Attention::new(message, help));
     } else if status.failed > 0 || matches!(run.exit_code, 3) {
         let failed = status.failed.max(status.problem_count);
@@ -156,4 +185,37 @@ fn seconds_since(text: &str) -> Option<u64> {
     let then = W3cDatetime::parse(text.as_bytes()).ok()?.instant;
     let micros = SystemClock.now().as_micros() - then.as_micros();
     Some(u64::try_from(micros / 1_000_000).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_of_a_job_is_the_command_of_the_job() {
+        let mut run = LastRun { exit_code: 13, ..LastRun::default() };
+        run.error = Some(RunProblem {
+            message: "the disk is full\n  help: free space, then run the same command again"
+                .to_owned(),
+            ..RunProblem::default()
+        });
+        let mut status =
+            CopyStatus { source: Some("http://h/".to_owned()), ..CopyStatus::default() };
+        status.place = "/copy".to_owned();
+        note_attention(&mut status, "/copy", &run);
+        let help = "free space, then run `abreast sync http://h/ /copy` again, with the same options as before";
+        assert_eq!(status.attention[0].help, help);
+        status.name_job("papers", Some(Path::new("/etc/abreast.toml")));
+        let help = "free space, then run `abreast sync --config /etc/abreast.toml papers` again";
+        assert_eq!(status.attention[0].help, help);
+        let mut status =
+            CopyStatus { held_deletions: 3, place: "/copy".to_owned(), ..CopyStatus::default() };
+        note_attention(&mut status, "/copy", &LastRun::default());
+        status.name_job("papers", None);
+        let help = &status.attention[0].help;
+        assert!(
+            help.ends_with("release them: abreast sync --config FILE papers --max-delete 3"),
+            "{help}"
+        );
+    }
 }

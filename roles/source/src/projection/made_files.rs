@@ -5,11 +5,14 @@
 mod tests {
     use crate::made::{Signal, steps};
     use crate::projection::resourcesync::archive::{Archive, ArchiveRule, check_archives};
-    use crate::projection::resourcesync::dumps::{DumpOptions, DumpSet, Dumps, check_dumps};
+    use crate::projection::resourcesync::dumps::{
+        DumpOptions, DumpSet, Dumps, Since, Which, check_dumps,
+    };
     use crate::projection::resourcesync_0_1::ResourceSync01;
     use crate::projection::sdshare::{SetSnapshots, SnapshotOptions, check_snapshots};
     use crate::projection::{FileError, PublishedFile};
     use crate::publish::{PublishedSet, Publisher, SourceUrls};
+    use crate::static_site::{SiteOptions, write_site};
     use crate::{OpenKept, Representations};
     use abreast_contents::Contents;
     use abreast_core::{
@@ -19,10 +22,10 @@ mod tests {
     use abreast_webtypes::Timestamp;
     use std::collections::BTreeMap;
     use std::fs;
-    use std::io;
+    use std::io::{self, Read as _};
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
 
     /// The kinds of made files.
@@ -95,11 +98,15 @@ mod tests {
             self.temporary.path().join(format!("store-{number}"))
         }
 
-        /// Opens a store in the same way as a start of the server.
-        fn open(&self, kind: Kind, root: &Path, every: Duration) -> Opened<'_> {
+        fn representations(&self) -> Representations {
             let contents = self.contents.clone();
             let open: OpenKept = Arc::new(move |id| contents.open_read(id).map_err(Into::into));
-            let representations = Representations::elsewhere().with_kept(Some(open));
+            Representations::elsewhere().with_kept(Some(open))
+        }
+
+        /// Opens a store in the same way as a start of the server.
+        fn open(&self, kind: Kind, root: &Path, every: Duration) -> Opened<'_> {
+            let representations = self.representations();
             let sources = SourceUrls::new("https://example.org/");
             let urls = sources.set(&self.slug).of_entities("http://id.example/");
             let (id, slug, log) = (self.set, self.slug.clone(), Arc::clone(&self.log));
@@ -408,6 +415,92 @@ mod tests {
                 if count < removed {
                     break;
                 }
+            }
+        }
+    }
+
+    /// The text of a made file: of all members of a ZIP file, and without compression.
+    fn text_of(path: &Path) -> String {
+        let mut bytes = fs::read(path).unwrap();
+        if let Ok(mut zip) = zip::ZipArchive::new(io::Cursor::new(bytes.as_slice())) {
+            let mut all = Vec::new();
+            for member in 0..zip.len() {
+                zip.by_index(member).unwrap().read_to_end(&mut all).unwrap();
+            }
+            bytes = all;
+        } else if bytes.starts_with(&[0x1f, 0x8b]) {
+            let mut plain = Vec::new();
+            flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).unwrap();
+            bytes = plain;
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// A maker of files, its folder, the ending of its files, and what precedes the position in them.
+    type Maker<'a> = (&'a str, PathBuf, &'a str, &'a str);
+    const MODIFIED: &str = "DCTERMS.modified\" content=\"";
+
+    #[test]
+    fn every_made_file_contains_its_position() {
+        let place = Place::new(START);
+        let root = |name: &str| place.temporary.path().join(name);
+        let head = place.log.head(place.set).unwrap();
+        for kind in ALL {
+            let opened = place.open(kind, &root(&format!("{kind:?}")), Duration::ZERO);
+            opened.prepare();
+            opened.make().unwrap();
+            assert!(opened.count() > 0, "{kind:?}");
+        }
+        let urls = SourceUrls::new("https://example.org/").set(&place.slug);
+        let of_dumps = DumpSet {
+            id: place.set,
+            slug: place.slug.clone(),
+            urls: urls.of_entities("http://id.example/"),
+            representations: place.representations(),
+            options: DumpOptions::default(),
+        };
+        let dumps = Dumps::new(Arc::clone(&place.log), root("since")).open_set(of_dumps).unwrap();
+        dumps.since(Since::Position(1), Which::Every).unwrap();
+        // A static site of a folder's set: entities need a server.
+        let urls = SourceUrls::new("https://example.org/");
+        let set = PublishedSet::new(place.set, place.slug.clone(), urls.set(&place.slug));
+        let set = PublishedSet { representations: Representations::elsewhere(), ..set };
+        let publisher = Publisher::new(Arc::clone(&place.log), urls, [set], root("documents"));
+        let publisher = publisher.unwrap().with_projection(ResourceSync01::default());
+        let options = SiteOptions { copy: false, gzip: false, reread: false };
+        write_site(&publisher, &root("site"), options, &AtomicBool::new(false)).unwrap();
+
+        let number = format!("position={}", head.position.0);
+        let snapshot = format!("set={} time={} {number}", place.slug, head.time);
+        let snapshot = snapshot.replace("--", "-%2D");
+        let (until, change) = ("until=\"", "datetime=\"");
+        let makers: [Maker<'_>; 13] = [
+            ("Resource Dump", root("Resources"), ".zip", "at=\""),
+            ("Change Dump", root("Changes"), ".zip", until),
+            ("ZIP of ResourceSync 0.1", root("Derived"), ".v0.1-1.zip", MODIFIED),
+            ("WARC of ResourceSync 0.1", root("Derived"), ".warc.gz", MODIFIED),
+            ("changes since a time", root("since"), ".zip", until),
+            ("snapshot in N-Triples", root("Snapshots"), ".nt", "time="),
+            ("snapshot in N-Triples, gzip", root("Snapshots"), ".ntz", "time="),
+            ("snapshot in RDF/XML", root("Snapshots"), ".rdf", "time="),
+            ("snapshot in RDF/XML, gzip", root("Snapshots"), ".rdfz", "time="),
+            ("archive", root("Archives"), ".xml.gz", "at=\""),
+            ("Resource List of a static site", root("site"), "resourcelist.xml", "at=\""),
+            ("Change List of a static site", root("site"), "changelist.xml", change),
+            ("pages of a static site", root("site"), "about.html", "<time>"),
+        ];
+        for (maker, folder, ending, mark) in makers {
+            let names = tree(&folder).into_keys().filter(|name| name.ends_with(ending));
+            let texts: Vec<_> = names.map(|name| text_of(&folder.join(name))).collect();
+            assert!(!texts.is_empty(), "{maker}: no `{ending}` in {:?}", tree(&folder));
+            let position = format!("{mark}{}", head.time);
+            let of_all = texts.iter().filter(|text| text.contains(mark)).count();
+            assert_eq!(of_all, texts.len(), "{maker}: {texts:?}");
+            assert!(texts.iter().any(|text| text.contains(&position)), "{maker}: {texts:?}");
+            if mark == "time=" {
+                // Each chunk has the comment: chunks are published as files.
+                let chunks = texts[0].matches(&snapshot).count();
+                assert!(chunks == if ending.contains("nt") { 3 } else { 1 }, "{maker}: {texts:?}");
             }
         }
     }

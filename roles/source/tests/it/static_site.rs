@@ -153,7 +153,7 @@ fn a_second_build_rewrites_only_what_changed() {
         .filter(|(path, file)| first.get(*path) != Some(*file))
         .map(|(path, _)| path.as_str())
         .collect();
-    // The list and the Sitemap of one shard, the documents that link to them, the change, the page
+    // The list and the Sitemap of one shard, the documents that link to them, the change, the pages
     // with its time, and the file.
     assert_eq!(
         rewritten.iter().filter(|path| path.contains("resourcelist/")).count(),
@@ -165,9 +165,14 @@ fn a_second_build_rewrites_only_what_changed() {
         1,
         "{rewritten:?}"
     );
-    for path in
-        ["set/resourcelist.xml", "set/changelist.xml", "sitemap.xml", "set/about.html", "set/r/f00"]
-    {
+    for path in [
+        "set/resourcelist.xml",
+        "set/changelist.xml",
+        "sitemap.xml",
+        "about.html",
+        "set/about.html",
+        "set/r/f00",
+    ] {
         assert!(rewritten.contains(&path), "{path} in {rewritten:?}");
     }
     // The pages and descriptions of the Source and of the set show the time of the last change.

@@ -31,7 +31,9 @@ pub(super) fn report(
         let before = report.copies.len();
         of_folder(place, timeout, &mut report)?;
         for copy in &mut report.copies[before..] {
-            copy.job = copy.job.take().or_else(|| place.job.clone());
+            if let Some(job) = copy.job.take().or_else(|| place.job.clone()) {
+                copy.name_job(&job, place.config.as_deref());
+            }
         }
     }
     report.finish();

@@ -4,6 +4,7 @@ use crate::projection::routes::PathValue;
 use abreast_core::Head;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
 /// Name of a snapshot: time and position of the log's last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -16,6 +17,24 @@ pub(super) struct SnapshotName {
 impl SnapshotName {
     pub(crate) fn of(head: &Head) -> Self {
         Self { time: head.time.as_micros(), position: head.position.0 }
+    }
+
+    /// Text of the comment in each file of the snapshot of a set.
+    pub(super) fn comment(self, slug: &str) -> String {
+        // A comment of XML has no `--` [xml §2.5], and no comment has control characters.
+        let mut set = String::with_capacity(slug.len());
+        for byte in slug.bytes() {
+            match byte {
+                b'-' if !set.ends_with('-') => set.push('-'),
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'~' => {
+                    set.push(char::from(byte));
+                }
+                _ => {
+                    let _ = write!(set, "%{byte:02X}");
+                }
+            }
+        }
+        format!("snapshot of set={set} time={} position={}", self.time(), self.position)
     }
 
     /// Time of the last included change.

@@ -9,6 +9,9 @@
 //! entity in the snapshot is at least that new. With the fragments since that time, a client has
 //! exactly the set, including changes during the making of the snapshot.
 //!
+//! The files, and each chunk, begin with a comment that contains the set, the time and the position.
+//! Readers of these syntaxes ignore comments [n-triples §2.4, turtle §2, xml §2.5].
+//!
 //! A snapshot is made after the first scan of the set if there is none, and at a request for the
 //! feed if the newest one is too old. Its files are written under other names and made durable. The
 //! record, which is written last, publishes the snapshot: a snapshot is complete or not listed.
@@ -160,6 +163,8 @@ enum SnapshotError {
     End(#[from] WriteError),
     #[error("the description of <{0}> is not kept")]
     Missing(String),
+    #[error("the set was removed")]
+    Removed,
     #[error("cannot start a thread for the snapshot")]
     Thread(#[source] io::Error),
     #[error("the program ends")]
@@ -339,6 +344,8 @@ impl SetSnapshots {
         let mut rdf_xml = making.file(&rdf, 0)?;
         let mut has_rdf_xml = true;
         let mut xml_writer = Writer::new(Syntax::RdfXml, &options, &mut rdf_xml);
+        let comment = name.comment(&self.slug()?);
+        xml_writer.comment(&comment)?;
         let mut chunks: Vec<u64> = Vec::new();
         let mut range = KeyRange::default();
         let (mut slice, mut description) = (Vec::with_capacity(SLICE), Vec::new());
@@ -365,6 +372,10 @@ impl SetSnapshots {
                 description.clear();
                 kept.read_to_end(&mut description)?;
                 let failed = |error| SnapshotError::Description(resource.key.clone(), error);
+                let begun = chunks.last().copied().unwrap_or_default();
+                if written.get() == begun {
+                    line_writer.comment(&comment)?;
+                }
                 line_writer.description(&description).map_err(failed)?;
                 if has_rdf_xml {
                     match xml_writer.description(&description) {
@@ -373,11 +384,13 @@ impl SetSnapshots {
                         Err(error) => return Err(failed(error)),
                     }
                 }
-                let begun = chunks.last().copied().unwrap_or_default();
                 if written.get() - begun >= self.options.chunk_bytes {
                     chunks.push(written.get());
                 }
             }
+        }
+        if written.get() == 0 {
+            line_writer.comment(&comment)?;
         }
         let length = written.get();
         if chunks.last() != Some(&length) {
@@ -406,6 +419,12 @@ impl SetSnapshots {
         making.write(&record, &sealed(text))?;
         making.publish(&record)?;
         Ok(snapshot)
+    }
+
+    /// Present name of the set.
+    fn slug(&self) -> Result<String, SnapshotError> {
+        let set = self.log.sets()?.into_iter().find(|set| set.id == self.set);
+        set.map(|set| set.slug).ok_or(SnapshotError::Removed)
     }
 
     /// Compresses a file, each part separately. Returns the offsets of the parts' ends.
@@ -534,6 +553,31 @@ mod tests {
         assert_eq!(SnapshotName::parse(&name.to_string()), Some(name));
         for text in ["", "17", "1-2-3", "01-2", "1-+2", "-1-2x"] {
             assert_eq!(SnapshotName::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_comment_is_one_in_every_syntax() {
+        let name = SnapshotName { time: 1_767_432_000_000_001, position: 17 };
+        for (slug, shown) in [("my--set-", "my-%2Dset-"), ("a\n--> ü", "a%0A-%2D%3E%20%C3%BC")] {
+            let comment = name.comment(slug);
+            let time = "2026-01-03T09:20:00.000001Z";
+            assert_eq!(comment, format!("snapshot of set={shown} time={time} position=17"));
+            for syntax in [Syntax::NTriples, Syntax::Turtle, Syntax::RdfXml] {
+                let (mut out, options) = (Vec::new(), WriteOptions::default());
+                let mut writer = Writer::new(syntax, &options, &mut out);
+                writer.comment(&comment).unwrap();
+                writer.finish().unwrap();
+                let mut count = 0;
+                let options = abreast_rdf::ReadOptions::default();
+                abreast_rdf::read(syntax, out.as_slice(), &options, &mut |_| {
+                    count += 1;
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+                assert_eq!(count, 0, "{syntax}");
+                assert!(String::from_utf8(out).unwrap().contains(&comment));
+            }
         }
     }
 
