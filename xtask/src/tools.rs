@@ -42,10 +42,13 @@ impl Tools {
         tools.add("the XMPP server Prosody", &["ABREAST_TEST_PROSODY"], || {
             Ok(vec![program("prosody", "prosody")?])
         });
+        tools.add("the browser Chromium", &["ABREAST_TEST_CHROMIUM"], || {
+            Ok(vec![program("chromium", "chromium")?])
+        });
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
-             moto for S3",
+             moto for S3, playwright and axe for pages",
             &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
             || {
                 let bin = python::environment()?;

@@ -79,6 +79,7 @@ mod topic_host;
 mod triples;
 mod validate;
 mod versions;
+mod web;
 mod webhooks;
 mod world;
 #[cfg(feature = "xmpp")]

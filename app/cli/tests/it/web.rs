@@ -1,0 +1,78 @@
+//! The pages for people in a browser: WCAG 2.2 by axe-core, at three widths, light and dark; the
+//! keyboard; changes with and without scripts.
+
+use crate::world::Source;
+use abreast_testkit::{provided, run};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SUBJECTS: &str = "\
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<http://id.example.org/maps> a skos:Concept ;
+  skos:prefLabel \"Maps\"@en, \"Karten\"@de, \"خرائط\"@ar ;
+  skos:narrower <http://id.example.org/atlases> ;
+  skos:scopeNote \"Maps and charts of any scale\"@en ;
+  skos:related [ skos:prefLabel \"a node without an IRI\" ] .
+<http://id.example.org/atlases> a skos:Concept ;
+  skos:prefLabel \"Atlases\"@en ; skos:broader <http://id.example.org/maps> .
+";
+
+/// A small image: a square of one colour, in PNG.
+const IMAGE: &[u8] = &[
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0,
+    1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, 0x49, 0x44, 0x41, 0x54,
+    0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0xf0, 0x1f, 0, 5, 0, 1, 0xff, 0x56, 0xc7, 0x2f, 0x0d, 0, 0,
+    0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+];
+
+/// Writes a set of files and a set of entities, and the configuration that publishes them.
+fn publish(place: &Path) -> Source {
+    let papers = place.join("papers");
+    fs::create_dir_all(papers.join("letters")).unwrap();
+    fs::create_dir_all(papers.join("maps")).unwrap();
+    fs::create_dir(place.join("subjects")).unwrap();
+    for number in 1..=120 {
+        let letter = format!("<letter><p>Letter {number} to the librarian.</p></letter>\n");
+        fs::write(papers.join(format!("letters/{number:03}.xml")), letter).unwrap();
+    }
+    fs::write(papers.join("maps/rhine.png"), IMAGE).unwrap();
+    fs::write(papers.join("notes.txt"), "first line\nsecond line\n").unwrap();
+    fs::write(place.join("subjects/subjects.ttl"), SUBJECTS).unwrap();
+    let here = place.display();
+    let config = format!(
+        "data = \"{here}/store\"\n\
+         [institution]\nname = \"Example Library\"\nurl = \"https://library.example.org/\"\n\
+         contact = \"data@library.example.org\"\naccent = \"#7a1f2b\"\n\
+         [[set]]\nname = \"papers\"\nfolder = \"{here}/papers\"\ntitle = \"Letters and maps\"\n\
+         description = \"Letters of the eighteenth century, with transcriptions.\"\n\
+         licence = \"https://creativecommons.org/publicdomain/zero/1.0/\"\ncontact = \"maps@example.org\"\n\
+         versions = \"all\"\ndebounce = \"30ms\"\n\
+         [[set]]\nname = \"subjects\"\nfolder = \"{here}/subjects\"\norigin = \"rdf\"\n\
+         namespace = \"http://id.example.org/\"\ntitle = \"Subject headings\"\nversions = \"all\"\n"
+    );
+    let path = place.join("abreast.toml");
+    fs::write(&path, config).unwrap();
+    Source::start_config(path.to_str().unwrap())
+}
+
+#[test]
+fn pages_are_accessible_in_a_browser() {
+    let test = "pages_are_accessible_in_a_browser";
+    let (Some(python), Some(chromium)) =
+        (provided(test, "ABREAST_TEST_PYTHON"), provided(test, "ABREAST_TEST_CHROMIUM"))
+    else {
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let source = publish(place.path());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/pages.py");
+    let notes = place.path().join("papers/notes.txt");
+    let mut command = Command::new(python);
+    command.arg(script).arg(source.url()).arg(chromium).arg(&notes).arg("notes.txt");
+    // `cargo xtask screenshots` sets the folder.
+    command.args(std::env::var_os("ABREAST_SCREENSHOTS"));
+    let output = run(&mut command);
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{text}");
+}
