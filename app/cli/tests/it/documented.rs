@@ -250,6 +250,12 @@ fn short_session_of_the_readme_works() {
 }
 
 #[test]
+fn tutorial_of_two_institutions_works() {
+    Page { path: "docs/tutorial.md", section: None, programs: &[CURL], has_endpoint: false }
+        .check();
+}
+
+#[test]
 fn blocks_of_a_page_are_found() {
     let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n\n<!-- not run: why -->\n```sh\nz\n```\n\n```text\ny\n```\n\
                 # B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";
