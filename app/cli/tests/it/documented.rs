@@ -12,6 +12,7 @@ use abreast_testkit::endpoint::Endpoint;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::provided;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -31,6 +32,7 @@ struct Page {
 
 const CURL: (&str, &str) = ("curl", "ABREAST_TEST_CURL");
 const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
+const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
 
 /// Ports of the pages, which a test replaces by unused ones.
 const PORTS: [&str; 2] = ["8080", "8081"];
@@ -197,7 +199,10 @@ impl Page {
         let own = [("abreast", PathBuf::from(env!("CARGO_BIN_EXE_abreast")))];
         let others = self.programs.iter().map(|(name, _)| *name).zip(tools.iter().cloned());
         for (name, program) in own.into_iter().chain(others) {
-            std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+            // Not a link: a Python environment is found from the path of its program.
+            let path = bin.join(name);
+            fs::write(&path, format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let file = output.join("script");
@@ -253,6 +258,17 @@ fn short_session_of_the_readme_works() {
 fn tutorial_of_two_institutions_works() {
     Page { path: "docs/tutorial.md", section: None, programs: &[CURL], has_endpoint: false }
         .check();
+}
+
+#[test]
+fn tutorial_of_names_in_rdf_works() {
+    Page {
+        path: "docs/tutorial-rdf.md",
+        section: None,
+        programs: &[CURL, JQ, PYTHON],
+        has_endpoint: true,
+    }
+    .check();
 }
 
 #[test]
