@@ -272,6 +272,17 @@ fn tutorial_of_names_in_rdf_works() {
 }
 
 #[test]
+fn client_in_shell_follows_a_set() {
+    Page {
+        path: "docs/follow-in-shell.md",
+        section: None,
+        programs: &[CURL, JQ],
+        has_endpoint: false,
+    }
+    .check();
+}
+
+#[test]
 fn blocks_of_a_page_are_found() {
     let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n\n<!-- not run: why -->\n```sh\nz\n```\n\n```text\ny\n```\n\
                 # B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";
