@@ -13,6 +13,7 @@ mod layers;
 mod libraries;
 mod limits;
 mod metrics;
+mod pages;
 mod process;
 mod python;
 mod rooms;
@@ -43,6 +44,7 @@ usage: cargo xtask TASK
   coverage                     each sentence of the specifications with what shows that it is kept
   words [--record]             no registry host, machine path or house idiom; short test names; constructions
                                of prose within their limits or listed; --record writes that list
+  pages                        pages of docs/ are in docs/SUMMARY.md, and relative links and anchors exist
   subjects [RANGE]             subjects of commits that no remote has, or of a range: length, topics, imperative
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
@@ -83,6 +85,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "citations" => citations::run()?,
         "coverage" => coverage::run()?,
         "words" => words::run(rest)?,
+        "pages" => pages::check()?,
         "subjects" => subjects::run(rest)?,
         "generate" => generated::write()?,
         "faults" => faults::run(rest)?,
