@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a task runner talks to the person at the terminal")]
 
 mod apt;
+mod book;
 mod check;
 mod circles;
 mod citations;
@@ -51,6 +52,7 @@ usage: cargo xtask TASK
   testdata                     prepare the real collections under target/testdata
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
+  book                         the documentation as a site, under target/book; installs mdBook once
   bench [NAME…]                the benches, in release mode
 
 environment
@@ -85,6 +87,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "citations" => citations::run()?,
         "coverage" => coverage::run()?,
         "words" => words::run(rest)?,
+        "book" => book::run()?,
         "pages" => pages::check()?,
         "subjects" => subjects::run(rest)?,
         "generate" => generated::write()?,

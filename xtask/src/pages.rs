@@ -58,7 +58,10 @@ pub(crate) fn links(text: &str) -> Vec<Link> {
             continue;
         };
         let Some(start) = bare.get(..at).and_then(|before| before.rfind('[')) else { continue };
-        if target.contains("://") || target.starts_with("mailto:") || target.contains(char::is_whitespace) {
+        if target.contains("://")
+            || target.starts_with("mailto:")
+            || target.contains(char::is_whitespace)
+        {
             continue;
         }
         let (path, anchor) = match target.split_once('#') {
@@ -107,15 +110,12 @@ pub(crate) fn resolve(page: &str, path: &str) -> String {
     }
     let mut resolved = PathBuf::new();
     for part in Path::new(page).parent().unwrap_or(Path::new("")).join(path).components() {
-        match part {
-            Component::ParentDir => {
-                // A link out of the repository remains as it is, and is not found.
-                if !resolved.pop() {
-                    return path.to_owned();
-                }
-            }
-            Component::Normal(name) => resolved.push(name),
-            _ => (),
+        // A link out of the repository remains as it is, and is not found.
+        if part == Component::ParentDir && !resolved.pop() {
+            return path.to_owned();
+        }
+        if let Component::Normal(name) = part {
+            resolved.push(name);
         }
     }
     resolved.display().to_string()
