@@ -11,6 +11,7 @@ use crate::world::without_settings;
 use abreast_testkit::endpoint::Endpoint;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::provided;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -156,10 +157,10 @@ fn script(blocks: &[Block], output: &Path) -> String {
     let mut script = "set -eu\n".to_owned();
     for (number, block) in blocks.iter().enumerate() {
         let file = output.join(number.to_string()).display().to_string();
-        script += &format!("exec >'{file}.out' 2>'{file}.err'\n");
+        let _ = writeln!(script, "exec >'{file}.out' 2>'{file}.err'");
         for line in block.commands.lines() {
             let starts = ["abreast serve", "abreast build"].iter().any(|it| line.starts_with(it));
-            script += &format!("{}{line}\n", if starts { PAUSE } else { "" });
+            let _ = writeln!(script, "{}{line}", if starts { PAUSE } else { "" });
         }
     }
     script
