@@ -30,6 +30,8 @@ create-missing = false
 
 [output.html]
 smart-punctuation = false
+no-section-label = true
+additional-css = [\"book.css\"]
 
 [output.html.fold]
 enable = true
@@ -37,6 +39,9 @@ enable = true
 [output.html.print]
 enable = false
 ";
+
+/// Most pages have wide tables.
+const STYLE: &str = ":root { --content-max-width: 1050px; }\n";
 
 /// `cargo xtask book`.
 pub(crate) fn run() -> Result<()> {
@@ -164,6 +169,7 @@ fn write_source(folder: &Path) -> Result<usize> {
     write(folder, "SUMMARY.md", &summary)?;
     write(folder, &format!("{DECISIONS}/index.md"), &index)?;
     write(folder, "book.toml", SETTINGS)?;
+    write(folder, "book.css", STYLE)?;
     for file in files {
         let to = folder.join(&file);
         create_parent(&to)?;
