@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, cargo, find_program, root, run_quietly};
-use crate::{citations, coverage, faults, generated, layers, subjects, test, tree, words};
+use crate::{citations, coverage, faults, generated, layers, pages, subjects, test, tree, words};
 
 /// How long each fuzz target runs with `--all`.
 const FUZZ_SECONDS_EACH: u32 = 20;
@@ -17,7 +17,7 @@ const FUZZ_SECONDS_EACH: u32 = 20;
 type Step = (&'static str, fn() -> Result<()>);
 
 /// Checks without a test run.
-const QUICK_STEPS: [Step; 10] = [
+const QUICK_STEPS: [Step; 11] = [
     ("fmt", || {
         process::run(&mut cargo(&["fmt", "--all", "--check"]))
             .context("help: run `cargo fmt --all`")
@@ -25,6 +25,7 @@ const QUICK_STEPS: [Step; 10] = [
     ("layers", layers::run),
     ("citations", citations::run),
     ("coverage", coverage::check),
+    ("pages", pages::check),
     ("words", || words::run(&[])),
     ("subjects", || subjects::run(&[])),
     ("faults", faults::check),

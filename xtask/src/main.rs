@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a task runner talks to the person at the terminal")]
 
 mod apt;
+mod book;
 mod check;
 mod circles;
 mod citations;
@@ -13,10 +14,12 @@ mod layers;
 mod libraries;
 mod limits;
 mod metrics;
+mod pages;
 mod process;
 mod python;
 mod rooms;
 mod scratch;
+mod screenshots;
 mod settings;
 mod subjects;
 mod test;
@@ -43,12 +46,15 @@ usage: cargo xtask TASK
   coverage                     each sentence of the specifications with what shows that it is kept
   words [--record]             no registry host, machine path or house idiom; short test names; constructions
                                of prose within their limits or listed; --record writes that list
+  pages                        pages of docs/ are in docs/SUMMARY.md, and relative links and anchors exist
   subjects [RANGE]             subjects of commits that no remote has, or of a range: length, topics, imperative
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
+  screenshots                  pictures of the pages for people, in docs/images
   testdata                     prepare the real collections under target/testdata
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
+  book                         the documentation as a site, under target/book; installs mdBook once
   bench [NAME…]                the benches, in release mode
 
 environment
@@ -83,10 +89,13 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "citations" => citations::run()?,
         "coverage" => coverage::run()?,
         "words" => words::run(rest)?,
+        "book" => book::run()?,
+        "pages" => pages::check()?,
         "subjects" => subjects::run(rest)?,
         "generate" => generated::write()?,
         "faults" => faults::run(rest)?,
         "dist" => dist::run_task(rest)?,
+        "screenshots" => screenshots::take()?,
         "testdata" => testdata::run()?,
         "bench" => {
             let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);

@@ -39,6 +39,7 @@ impl Tools {
             Ok(vec![program("apache2", "apache2-bin")?])
         });
         tools.add("curl", &["ABREAST_TEST_CURL"], || Ok(vec![program("curl", "curl")?]));
+        tools.add("jq", &["ABREAST_TEST_JQ"], || Ok(vec![program("jq", "jq")?]));
         tools.add("the XMPP server Prosody", &["ABREAST_TEST_PROSODY"], || {
             Ok(vec![program("prosody", "prosody")?])
         });

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-/// Gives a file that root made to the owner of the file that it replaces at a path, or, if there is none or it is
-/// of root, to the owner of the folder. A server of that user could not read or replace it otherwise. A file of
+/// Gives a file that root made to the owner of the file that it replaces at a path. If that file is missing or
+/// belongs to root, the owner of the folder gets the new file. A server of that user could not read or replace it otherwise. A file of
 /// another user than root has the right owner already.
 ///
 /// # Errors

@@ -82,7 +82,7 @@ pub(crate) fn faults_of(file: File) -> Result<Vec<String>> {
 /// What a configuration file has, and what is wrong with it.
 struct Checked {
     faults: Vec<Fault>,
-    /// Missing folders that stop no other set.
+    /// Missing folders, which do not stop other sets.
     missing: Vec<Fault>,
     sets: usize,
     jobs: usize,

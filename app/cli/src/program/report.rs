@@ -115,7 +115,7 @@ impl Reporter {
         let has_help = help.is_some();
         let mut cause = std::error::Error::source(error);
         while let Some(next) = cause {
-            // The help of a cause is that of the error, if the error has none.
+            // The help of a cause is used for an error without help.
             let whole = next.to_string();
             let (cause_text, own) = abreast_destination::without_help(&whole);
             help = help.or_else(|| own.map(str::to_owned));

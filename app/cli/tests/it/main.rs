@@ -17,6 +17,7 @@ mod config;
 mod connections;
 mod crash;
 mod damaged_contents;
+mod documented;
 mod dumps;
 mod failures;
 mod faults;

@@ -11,6 +11,12 @@ use std::time::Duration;
 /// `abreast` with arguments, none of the caller's settings.
 pub(crate) fn abreast() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_abreast"));
+    without_settings(&mut command);
+    command
+}
+
+/// Removes the caller's settings of `abreast` from the environment of a command.
+pub(crate) fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy().to_lowercase();
         if text.ends_with("_proxy")
@@ -22,7 +28,6 @@ pub(crate) fn abreast() -> Command {
     }
     // What a server offers stands on standard output then, although that is not a terminal.
     command.env("ABREAST_LOG_FORMAT", "text");
-    command
 }
 
 /// `abreast serve`, listening.

@@ -80,7 +80,7 @@ fn command_of(source: Option<&str>, place: &str) -> String {
 }
 
 impl CopyStatus {
-    /// Names the job of the copy, and its configuration file if it is known. Commands in the help are then commands of
+    /// Sets the job of the copy, and its configuration file if it is known. Commands in the help are then commands of
     /// the job, which has all its options.
     pub fn name_job(&mut self, job: &str, config: Option<&Path>) {
         let config = config.map_or("FILE".into(), |config| config.to_string_lossy());

@@ -21,7 +21,7 @@ impl SnapshotName {
 
     /// Text of the comment in each file of the snapshot of a set.
     pub(super) fn comment(self, slug: &str) -> String {
-        // A comment of XML has no `--` [xml §2.5], and no comment has control characters.
+        // A comment of XML does not contain `--` [xml §2.5], and comments do not contain control characters.
         let mut set = String::with_capacity(slug.len());
         for byte in slug.bytes() {
             match byte {

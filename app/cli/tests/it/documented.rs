@@ -1,0 +1,308 @@
+//! The shell commands of tutorials run as written, and print what their pages show.
+//!
+//! Blocks of `sh` of a page run in order, in one shell that starts in an empty folder and ends at the first command that
+//! fails. A block of `text` directly after a block of `sh` is its standard output. In it, `…` stands for any text within
+//! a line, and a line `…` for any lines. A comment in HTML directly before a block limits it:
+//!
+//! - `<!-- not run: REASON -->`
+//! - `<!-- run with the feature NAME -->`: only in a build of the program with this feature
+
+use crate::world::without_settings;
+use abreast_testkit::endpoint::Endpoint;
+use abreast_testkit::http::unused_address;
+use abreast_testkit::provided;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A page whose commands run, and their needs.
+struct Page {
+    /// Path in the repository.
+    path: &'static str,
+    /// Only the blocks below this heading.
+    section: Option<&'static str>,
+    /// Programs that the commands use, with the variables of their paths.
+    programs: &'static [(&'static str, &'static str)],
+    /// Whether a SPARQL endpoint listens on port 7878 of the page.
+    has_endpoint: bool,
+}
+
+const CURL: (&str, &str) = ("curl", "ABREAST_TEST_CURL");
+const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
+const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
+
+/// Ports of the pages, which a test replaces by unused ones.
+const PORTS: [&str; 2] = ["8080", "8081"];
+const PORT_OF_ENDPOINT: &str = "7878";
+
+/// Limit of the time for all commands of a page.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A pause before a server or a build starts, as readers make one: files must be unchanged for a second if the
+/// program cannot see which of them other processes have opened.
+const PAUSE: &str = "sleep 1.1; ";
+
+#[derive(Debug, Default, PartialEq)]
+struct Block {
+    /// Line of the page.
+    line: usize,
+    commands: String,
+    /// The shown output.
+    output: Option<String>,
+}
+
+/// The blocks of a page that run.
+fn blocks(text: &str, section: Option<&str>) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let (mut is_in_section, mut is_after_commands, mut may_run) = (section.is_none(), false, true);
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let mut content = String::new();
+            for (_, line) in lines.by_ref().take_while(|(_, line)| *line != "```") {
+                content.push_str(line);
+                content.push('\n');
+            }
+            match language {
+                "sh" if is_in_section && may_run => {
+                    found.push(Block { line: number + 2, commands: content, output: None });
+                }
+                "text" if is_after_commands => {
+                    if let Some(block) = found.last_mut() {
+                        block.output = Some(content);
+                    }
+                }
+                _ => (),
+            }
+            is_after_commands = language == "sh" && is_in_section && may_run;
+            may_run = true;
+        } else if let Some(comment) = line.strip_prefix("<!-- ") {
+            let feature = comment.strip_prefix("run with the feature ");
+            let is_built =
+                feature.is_some_and(|it| it == "oxigraph -->" && cfg!(feature = "oxigraph"));
+            may_run = is_built || feature.is_none() && !comment.starts_with("not run: ");
+        } else if !line.is_empty() {
+            if line.starts_with('#') && section.is_some() {
+                is_in_section = line.trim_start_matches('#').trim() == section.unwrap_or_default();
+            }
+            (is_after_commands, may_run) = (false, true);
+        }
+    }
+    found
+}
+
+/// Whether a printed line is the shown one, in which `…` stands for any text.
+fn is_line(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    false
+}
+
+/// Whether the printed lines are the shown ones.
+fn is_output(shown: &[&str], printed: &[&str]) -> bool {
+    match shown {
+        [] => printed.is_empty(),
+        ["…", rest @ ..] => {
+            (0..=printed.len()).any(|skipped| is_output(rest, &printed[skipped..]))
+        }
+        [first, rest @ ..] => printed
+            .split_first()
+            .is_some_and(|(line, more)| is_line(first, line) && is_output(rest, more)),
+    }
+}
+
+/// The shell of a page and everything that it started, which ends with it.
+struct Shell(Child);
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+impl Shell {
+    fn wait(&mut self, page: &str) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < LIMIT, "the commands of {page} did not end within {LIMIT:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The commands of all blocks, the output of each in files of its own.
+fn script(blocks: &[Block], output: &Path) -> String {
+    let mut script = "set -eu\n".to_owned();
+    for (number, block) in blocks.iter().enumerate() {
+        let file = output.join(number.to_string()).display().to_string();
+        let _ = writeln!(script, "exec >'{file}.out' 2>'{file}.err'");
+        for line in block.commands.lines() {
+            let starts = ["abreast serve", "abreast build"].iter().any(|it| line.starts_with(it));
+            let _ = writeln!(script, "{}{line}", if starts { PAUSE } else { "" });
+        }
+    }
+    script
+}
+
+impl Page {
+    fn check(&self) {
+        let Some(tools) =
+            self.programs.iter().map(|(_, it)| provided(self.path, it)).collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.path);
+        let mut text = fs::read_to_string(file).unwrap();
+        let ports = PORTS.map(|_| unused_address().port());
+        for (shown, port) in PORTS.iter().zip(ports) {
+            text = text.replace(&format!(":{shown}"), &format!(":{port}"));
+        }
+        let endpoint = self.has_endpoint.then(Endpoint::start);
+        if let Some(endpoint) = &endpoint {
+            let port =
+                endpoint.url().rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
+            text = text.replace(&format!(":{PORT_OF_ENDPOINT}"), &format!(":{port}"));
+        }
+        let blocks = blocks(&text, self.section);
+        assert!(!blocks.is_empty(), "{} has no commands", self.path);
+        self.run(&blocks, &tools, ports[0]);
+    }
+
+    fn run(&self, blocks: &[Block], tools: &[PathBuf], port: u16) {
+        let place = tempfile::tempdir().unwrap();
+        let (work, output, bin) =
+            (place.path().join("work"), place.path().join("output"), place.path().join("bin"));
+        for folder in [&work, &output, &bin] {
+            fs::create_dir(folder).unwrap();
+        }
+        let own = [("abreast", PathBuf::from(env!("CARGO_BIN_EXE_abreast")))];
+        let others = self.programs.iter().map(|(name, _)| *name).zip(tools.iter().cloned());
+        for (name, program) in own.into_iter().chain(others) {
+            // Not a link: a Python environment is found from the path of its program.
+            let path = bin.join(name);
+            fs::write(&path, format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let file = output.join("script");
+        fs::write(&file, script(blocks, &output)).unwrap();
+        let mut command = Command::new("bash");
+        without_settings(&mut command);
+        command.env("ABREAST_LISTEN", format!("127.0.0.1:{port}"));
+        command.env("PATH", path).env("HOME", &work).env("LC_ALL", "C.UTF-8");
+        command.arg(file).current_dir(&work).process_group(0);
+        let errors = fs::File::create(output.join("errors")).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let mut shell = Shell(command.spawn().unwrap());
+        let status = shell.wait(self.path);
+        let read = |number: usize, ending: &str| {
+            let name = output.join(format!("{number}.{ending}"));
+            name.exists().then(|| String::from_utf8_lossy(&fs::read(name).unwrap()).into_owned())
+        };
+        for (number, block) in blocks.iter().enumerate() {
+            let place = format!("{}:{}", self.path, block.line);
+            let printed = read(number, "out").unwrap_or_default();
+            let errors = read(number, "err").unwrap_or_default();
+            let is_last = read(number + 1, "out").is_none();
+            assert!(
+                status.success() || !is_last,
+                "{place}: a command failed ({status})\n{}\nit printed:\n{printed}{errors}{}",
+                block.commands,
+                fs::read_to_string(output.join("errors")).unwrap(),
+            );
+            if let Some(shown) = &block.output {
+                let [shown_lines, lines] =
+                    [shown, &printed].map(|it| it.lines().collect::<Vec<_>>());
+                assert!(
+                    is_output(&shown_lines, &lines),
+                    "{place}: the output differs from the page, which shows:\n{shown}\nprinted was:\n{printed}{errors}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn short_session_of_the_readme_works() {
+    Page {
+        path: "README.md",
+        section: Some("A short session"),
+        programs: &[CURL],
+        has_endpoint: false,
+    }
+    .check();
+}
+
+#[test]
+fn tutorial_of_two_institutions_works() {
+    Page { path: "docs/tutorial.md", section: None, programs: &[CURL], has_endpoint: false }
+        .check();
+}
+
+#[test]
+fn tutorial_of_names_in_rdf_works() {
+    Page {
+        path: "docs/tutorial-rdf.md",
+        section: None,
+        programs: &[CURL, JQ, PYTHON],
+        has_endpoint: true,
+    }
+    .check();
+}
+
+#[test]
+fn client_in_shell_follows_a_set() {
+    Page {
+        path: "docs/follow-in-shell.md",
+        section: None,
+        programs: &[CURL, JQ],
+        has_endpoint: false,
+    }
+    .check();
+}
+
+#[test]
+fn blocks_of_a_page_are_found() {
+    let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n\n<!-- not run: why -->\n```sh\nz\n```\n\n```text\ny\n```\n\
+                # B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";
+    let block = |line, commands: &str, output: Option<&str>| Block {
+        line,
+        commands: commands.to_owned(),
+        output: output.map(str::to_owned),
+    };
+    assert_eq!(blocks(page, None), [block(3, "x\n", Some("y\n")), block(20, "a\nb\n", None)]);
+    assert_eq!(blocks(page, Some("B")), [block(20, "a\nb\n", None)]);
+}
+
+#[test]
+fn shown_output_matches_any_text_at_dots() {
+    let matches = |shown: &str, printed: &str| {
+        is_output(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>())
+    };
+    assert!(matches("a … b …\n…\nlast", "a 1 b 2\nmore\nmore\nlast"));
+    assert!(matches("…", "") && matches("a\n…", "a") && matches("a…", "a"));
+    assert!(!matches("a", "a\nb") && !matches("a\nb", "a") && !matches("a … b", "a 1 c"));
+    assert!(!matches("a…a", "a") && !matches("a…bc", "abcd"));
+}
