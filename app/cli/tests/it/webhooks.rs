@@ -584,3 +584,32 @@ fn the_secret_of_a_webhook_can_be_in_the_environment() {
     world.stop();
     assert!(!world.log().contains("whsec_"));
 }
+
+#[test]
+fn replayed_webhooks_get_earlier_changes_again() {
+    let receiver = Receiver::new();
+    let mut world = World::start(&[&receiver]);
+    for name in ["a", "b"] {
+        world.put_notified(name);
+        eventually("it arrives", || receiver.names().last().is_some_and(|last| last == name));
+    }
+    world.stop();
+    let sent = receiver.seen().len();
+    let data = world.path("data");
+    let targets = run(abreast().args(["hub", "targets", "--data"]).arg(&data));
+    let targets = String::from_utf8(targets.stdout).unwrap();
+    let id = targets.split_whitespace().next().unwrap();
+    let replayed = run(abreast().args(["hub", "replay", id, "--after", "0", "--data"]).arg(&data));
+    assert!(replayed.status.success(), "{replayed:?}");
+    world.run();
+    let repeated = || {
+        let requests = receiver.seen();
+        let bodies = requests[sent..]
+            .iter()
+            .map(|request| -> Value { serde_json::from_slice(&request.body).unwrap() });
+        bodies.flat_map(|body| body["changes"].as_array().unwrap().clone()).collect::<Vec<_>>()
+    };
+    eventually("both changes arrive again", || repeated().len() == 2);
+    let positions: Vec<_> = repeated().iter().map(|change| number(&change["position"])).collect();
+    assert_eq!(positions, [1, 2]);
+}
