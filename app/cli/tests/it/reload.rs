@@ -181,6 +181,12 @@ fn each_kind_of_change_is_applied_and_the_rest_remains() {
         assert_eq!(world.scanned("b"), scanned, "{more}");
         assert_eq!(world.text("/b/resourcelist.xml"), kept, "{more}");
     }
+    let institution = "[institution]\nname = \"New Library\"\naccent = \"#006400\"\n";
+    world.change(&(institution.to_owned() + &set("a", "") + &b));
+    for (path, expected) in [("/b/about.html", "New Library"), ("/style.css", "#006400")] {
+        holds(&world, path, expected).unwrap();
+    }
+    assert_eq!(world.scanned("b"), scanned);
     // Another folder, another name, another set.
     let other = "[[set]]\nname = \"a\"\nfolder = \"@/c\"\nhold_deletions = \"0s\"\n";
     assert!(world.change(&(other.to_owned() + &b)).contains("; changed: a"));

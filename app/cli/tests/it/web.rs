@@ -57,6 +57,29 @@ fn publish(place: &Path) -> Source {
 }
 
 #[test]
+fn iris_of_the_server_lead_to_descriptions() {
+    let place = tempfile::tempdir().unwrap();
+    let here = place.path().display();
+    fs::create_dir(place.path().join("subjects")).unwrap();
+    fs::write(place.path().join("subjects/subjects.ttl"), SUBJECTS).unwrap();
+    let config = format!(
+        "data = \"{here}/store\"\nbase_url = \"https://id.example.org/\"\n\
+         [[set]]\nname = \"subjects\"\nfolder = \"{here}/subjects\"\norigin = \"rdf\"\n\
+         namespace = \"http://id.example.org/\"\n"
+    );
+    let path = place.path().join("abreast.toml");
+    fs::write(&path, config).unwrap();
+    let source = Source::start_config(path.to_str().unwrap());
+    // The scheme of IRIs is older than TLS of the server.
+    let head = source.head("/maps").unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 303"), "{head}");
+    assert!(head.contains("location: https://id.example.org/subjects/r/maps\r\n"), "{head}");
+    for path in ["/map", "/maps/", "/subjects/maps"] {
+        assert_eq!(source.answer(path).unwrap().0, 404, "{path}");
+    }
+}
+
+#[test]
 fn pages_are_accessible_in_a_browser() {
     let test = "pages_are_accessible_in_a_browser";
     let (Some(python), Some(chromium)) =

@@ -86,8 +86,11 @@ pub(crate) async fn at_its_iri(site: &Arc<Site>, path: &str) -> io::Result<Optio
     let site = Arc::clone(site);
     blocking(move || {
         let log = site.publisher.log();
-        for set in site.publisher.sets().iter().filter(|set| set.urls.naming().names_entities()) {
-            for iri in &iris {
+        for set in site.publisher.sets() {
+            let is_here = |iri: &&String| {
+                set.urls.namespace().is_some_and(|namespace| iri.starts_with(namespace))
+            };
+            for iri in iris.iter().filter(is_here) {
                 if log.resource(set.id, iri).map_err(io::Error::other)?.is_some() {
                     return Ok(Some(set.urls.naming().uri(iri)));
                 }

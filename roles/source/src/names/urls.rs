@@ -95,6 +95,11 @@ impl SetUrls {
         Self { entities: Some(namespace.to_owned()), ..self }
     }
 
+    /// Beginning of the IRIs of the set's entities; `None` for a set of files.
+    pub fn namespace(&self) -> Option<&str> {
+        self.entities.as_deref()
+    }
+
     /// Changes the URLs to files of a static site, for documents that a server would serve at the
     /// address of a folder or select by a query.
     #[must_use]

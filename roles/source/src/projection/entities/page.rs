@@ -9,7 +9,7 @@ use askama::filters::Safe;
 use std::collections::HashMap;
 
 /// Statements that a page shows.
-const SHOWN: usize = 1_000;
+const SHOWN: usize = 300;
 /// Statements that are shown of one change.
 const SHOWN_OF_CHANGE: usize = 50;
 /// Related entities whose labels are read for a page.

@@ -27,6 +27,8 @@ const EXAMINED: u64 = 20_000;
 pub(super) struct View {
     prefix: String,
     contains: String,
+    /// The same text in lower case.
+    contained: String,
     media_type: String,
     since: Option<Timestamp>,
     since_text: String,
@@ -49,6 +51,7 @@ impl View {
         let prefix_shown = shown(&prefix);
         Some(Self {
             prefix: written(prefix),
+            contained: contains.to_lowercase(),
             contains,
             media_type,
             since,
@@ -87,15 +90,14 @@ impl View {
             && self.until.is_none_or(|until| modified < until)
             && (self.media_type.is_empty()
                 || media_type(resource).starts_with(self.media_type.as_str()))
-            && (self.contains.is_empty() || has(resource, &self.contains))
+            && (self.contains.is_empty() || has(resource, &self.contained))
     }
 }
 
-/// Whether name or label of a resource contain a text, in any letter case.
+/// Whether name or label of a resource contain a text in lower case, in any letter case.
 fn has(resource: &Resource, text: &str) -> bool {
-    let text = text.to_lowercase();
-    shown(&resource.key).to_lowercase().contains(&text)
-        || label(&resource.state).is_some_and(|label| label.to_lowercase().contains(&text))
+    shown(&resource.key).to_lowercase().contains(text)
+        || label(&resource.state).is_some_and(|label| label.to_lowercase().contains(text))
 }
 
 /// A key as people read it: the path of a file without encoding.
