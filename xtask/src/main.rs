@@ -23,6 +23,7 @@ mod test;
 mod testdata;
 mod tools;
 mod tree;
+mod wheel;
 mod words;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ usage: cargo xtask TASK
   testdata                     prepare the real collections under target/testdata
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
+  wheel                        the package for Python, under target/wheels
   bench [NAME…]                the benches, in release mode
 
 environment
@@ -87,6 +89,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "generate" => generated::write()?,
         "faults" => faults::run(rest)?,
         "dist" => dist::run_task(rest)?,
+        "wheel" => wheel::run_task(rest)?,
         "testdata" => testdata::run()?,
         "bench" => {
             let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);

@@ -13,8 +13,8 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// setuptools still brings, and `defusedxml`, which it does not declare. pywb brings warcio:
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
-/// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP.
-const REQUIREMENTS: [&str; 10] = [
+/// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
+const REQUIREMENTS: [&str; 11] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -25,6 +25,7 @@ const REQUIREMENTS: [&str; 10] = [
     "pyoxigraph==0.5.13",
     "pyld==3.3.0",
     "slixmpp==1.17.0",
+    "maturin==1.16.0",
 ];
 
 /// Interpreters in order of preference: the newest that still has `distutils` of its own first.
