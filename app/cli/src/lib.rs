@@ -1,5 +1,5 @@
-//! The command line of `abreast`, and the same runs for a program that embeds them: wiring only; it builds things and
-//! passes them in.
+//! The command line of `abreast`, and its runs as functions for other programs: wiring only; it builds things and passes
+//! them in.
 #![doc = include_str!("../README.md")]
 #![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
@@ -24,9 +24,9 @@ pub use command::library;
 
 /// Runs a command as the program `abreast` does, and returns the exit code of the process. The first word is the name
 /// of the program.
-pub fn main_with(words: Vec<OsString>) -> ExitCode {
-    let parsed = args::command_for(words.clone())
-        .try_get_matches_from(&words)
+pub fn main_with(words: &[OsString]) -> ExitCode {
+    let parsed = args::command_for(words.iter().cloned())
+        .try_get_matches_from(words)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -45,7 +45,7 @@ pub fn main_with(words: Vec<OsString>) -> ExitCode {
         _ => false,
     };
     if serves {
-        memory::use_few_heaps(&words);
+        memory::use_few_heaps(words);
     }
     logging::start(cli.verbose, serves);
     if wants_json(&matches) {

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    abreast::main_with(std::env::args_os().collect())
+    let words: Vec<_> = std::env::args_os().collect();
+    abreast::main_with(&words)
 }

@@ -1,5 +1,6 @@
 //! A run that follows a Source, as an iterator of Python.
 
+use crate::values::{json, words};
 use crate::work::{Next, Work};
 use abreast::library;
 use pyo3::prelude::*;
@@ -15,8 +16,7 @@ impl Following {
     #[new]
     fn new(py: Python<'_>, texts: Vec<String>) -> PyResult<Self> {
         let work = Work::begin(py, true, move |events, cancel| {
-            library::follow(crate::words(texts), events, cancel)
-                .map(|summary| crate::json(&summary))
+            library::follow(words(texts), events, cancel).map(|summary| json(&summary))
         })?;
         Ok(Self { work })
     }

@@ -1,15 +1,16 @@
 //! The module `abreast._abreast` of the package for Python: wiring between the library functions of the command line
-//! and the interpreter. Values pass as JSON, and `python/abreast` makes records of them.
+//! and the interpreter. Values pass as JSON, from which `python/abreast` makes records.
 
 mod following;
 mod logs;
+mod values;
 mod work;
 
+use crate::values::{json, words};
 use crate::work::Work;
 use abreast::library;
 use abreast_validator::ndjson;
 use pyo3::prelude::*;
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The native part of the package `abreast`.
@@ -21,14 +22,10 @@ mod _abreast {
     use super::{audit, command, sync, validate};
 }
 
-fn words(texts: Vec<String>) -> Vec<OsString> {
-    texts.into_iter().map(OsString::from).collect()
-}
-
 /// Runs a command as the program does, and returns its exit code. The first word is the name of the program.
 #[pyfunction]
 fn command(py: Python<'_>, texts: Vec<String>) -> u8 {
-    let code = py.detach(|| abreast::main_with(words(texts)));
+    let code = py.detach(|| abreast::main_with(&words(texts)));
     (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
 }
 
@@ -68,8 +65,4 @@ fn validate(py: Python<'_>, texts: Vec<String>) -> PyResult<String> {
             .map(|(report, code)| format!("{code}\n{}", ndjson(&report)))
     })?;
     work.finish(py, None)
-}
-
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ static LEVEL: AtomicI32 = AtomicI32::new(30);
 /// Sends entries to Python, from the level on that the logger `abreast` has now.
 ///
 /// # Errors
-/// The interpreter has no module `logging`.
+/// The module `logging` of Python is missing.
 pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     static ONCE: Once = Once::new();
     let logger = py.import("logging")?.call_method1("getLogger", ("abreast",))?;
@@ -61,7 +61,7 @@ fn logger(target: &str) -> String {
     target.replacen('_', ".", 1).replace("::", ".")
 }
 
-/// The level of Python; it has no name for the lowest.
+/// The number of the level in Python.
 const fn level(level: Level) -> i32 {
     match level {
         Level::ERROR => 40,

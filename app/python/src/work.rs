@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the calling thread gives events to Python and takes its signals.
+//! Work on a separate thread, while the calling thread gives events to Python and takes its signals.
 
 use abreast::library::Failure;
 use abreast_destination::{Error, Event, Observer};
@@ -62,7 +62,7 @@ impl Work {
     /// Starts the run.
     ///
     /// # Errors
-    /// There is no thread, or Python has no logging.
+    /// The thread cannot be started, or the module `logging` of Python is missing.
     pub(crate) fn begin(
         py: Python<'_>,
         wants_items: bool,

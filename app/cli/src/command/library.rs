@@ -1,5 +1,5 @@
-//! Runs of `sync`, `audit` and `validate` for a program that embeds them, such as the package for Python: options are
-//! those of the command line, results are values instead of output and exit codes.
+//! Runs of `sync`, `audit` and `validate` for other programs, such as the package for Python: the options are words of
+//! the command line, and the results are values instead of output and exit codes.
 
 use crate::command::args::{Cli, Command, command_for};
 use crate::command::{sync, validate};

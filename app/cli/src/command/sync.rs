@@ -417,12 +417,12 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Re
     Ok(options)
 }
 
-/// The options of one run of `sync` without a configuration file.
+/// The options for a run of `sync` without a configuration file.
 pub(crate) fn options_of_sync(args: &SyncArgs, given: &ArgMatches) -> Result<SyncOptions> {
     sync_options(args, None, &Limits::new(given, &args.mirror))
 }
 
-/// The options of one run of `audit` without a configuration file.
+/// The options for a run of `audit` without a configuration file.
 pub(crate) fn options_of_audit(args: &AuditArgs, given: &ArgMatches) -> Result<AuditOptions> {
     let sync = options(&args.mirror, None, &Limits::new(given, &args.mirror))?;
     Ok(AuditOptions { sync, full: args.full })
