@@ -26,6 +26,7 @@ mod test;
 mod testdata;
 mod tools;
 mod tree;
+mod wheel;
 mod words;
 
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ usage: cargo xtask TASK
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
   book                         the documentation as a site, under target/book; installs mdBook once
+  wheel                        the package for Python, under target/wheels
   bench [NAME…]                the benches, in release mode
 
 environment
@@ -96,6 +98,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "faults" => faults::run(rest)?,
         "dist" => dist::run_task(rest)?,
         "screenshots" => screenshots::take()?,
+        "wheel" => wheel::run_task(rest)?,
         "testdata" => testdata::run()?,
         "bench" => {
             let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);

@@ -13,9 +13,9 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// setuptools still brings, and `defusedxml`, which it does not declare. pywb brings warcio:
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
-/// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP.
+/// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
 /// Playwright opens pages in Chromium, and axe checks them.
-const REQUIREMENTS: [&str; 12] = [
+const REQUIREMENTS: [&str; 13] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -26,6 +26,7 @@ const REQUIREMENTS: [&str; 12] = [
     "pyoxigraph==0.5.13",
     "pyld==3.3.0",
     "slixmpp==1.17.0",
+    "maturin==1.16.0",
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
 ];

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::process::{find_program, lock};
-use crate::{apt, python, testdata};
+use crate::process::{find_program, lock, target};
+use crate::{apt, python, testdata, wheel};
 
 /// Programs and collections for a run of the tests.
 #[derive(Default)]
@@ -56,6 +56,9 @@ impl Tools {
                 Ok(["python", "resync-sync", "resync-build", "moto_server"].map(|name| bin.join(name)).to_vec())
             },
         );
+        tools.add("the package for Python", &["ABREAST_TEST_WHEEL"], || {
+            Ok(vec![wheel::build("dev", &target().join("wheels-of-tests"))?])
+        });
         tools.add("this program, which packs", &["ABREAST_TEST_XTASK"], || {
             Ok(vec![std::env::current_exe()?])
         });

@@ -16,6 +16,7 @@ pub(crate) mod import;
 pub(crate) mod import_args;
 pub(crate) mod init;
 pub(crate) mod jobs;
+pub mod library;
 pub(crate) mod log;
 pub(crate) mod places;
 pub(crate) mod rdf;

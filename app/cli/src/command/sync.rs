@@ -417,6 +417,17 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Re
     Ok(options)
 }
 
+/// The options for a run of `sync` without a configuration file.
+pub(crate) fn options_of_sync(args: &SyncArgs, given: &ArgMatches) -> Result<SyncOptions> {
+    sync_options(args, None, &Limits::new(given, &args.mirror))
+}
+
+/// The options for a run of `audit` without a configuration file.
+pub(crate) fn options_of_audit(args: &AuditArgs, given: &ArgMatches) -> Result<AuditOptions> {
+    let sync = options(&args.mirror, None, &Limits::new(given, &args.mirror))?;
+    Ok(AuditOptions { sync, full: args.full })
+}
+
 /// The name of a job, or of a set in the job, for reports.
 fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
     match (job, set) {

@@ -177,16 +177,9 @@ pub(crate) enum FailOn {
     Note,
 }
 
-/// Runs `validate`.
-pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
-    let mut options = match args.walk.options(args.starts.clone()) {
-        Ok(options) => options,
-        Err(error) => {
-            let code = crate::program::exit::code(&error);
-            crate::program::logging::failure(&error, code);
-            return ExitCode::from(code);
-        }
-    };
+/// The options of the validation that the arguments ask for.
+pub(crate) fn options(args: &ValidateArgs) -> anyhow::Result<Options> {
+    let mut options = args.walk.options(args.starts.clone())?;
     options.walk = !args.no_walk;
     options.sample = args.sample;
     options.packages = args.packages;
@@ -196,6 +189,19 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         (true, _) => Mode::Strict,
         (_, true) => Mode::Lenient,
         _ => Mode::Normal,
+    };
+    Ok(options)
+}
+
+/// Runs `validate`.
+pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
+    let options = match options(args) {
+        Ok(options) => options,
+        Err(error) => {
+            let code = crate::program::exit::code(&error);
+            crate::program::logging::failure(&error, code);
+            return ExitCode::from(code);
+        }
     };
     let cancel = crate::program::signals::cancel_on_signal();
     let report = validate(&options, &cancel);
@@ -208,7 +214,8 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
     ExitCode::from(exit_code(&report, args.fail_on))
 }
 
-fn exit_code(report: &Report, fail_on: FailOn) -> u8 {
+/// The exit code of a validation.
+pub(crate) fn exit_code(report: &Report, fail_on: FailOn) -> u8 {
     let least = match fail_on {
         FailOn::Error => Severity::Error,
         FailOn::Warning => Severity::Warning,

@@ -143,7 +143,7 @@ fn is_json() -> bool {
 }
 
 /// The code for the kind of failure, as in reports of `sync`.
-fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
+pub(crate) fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
     if let Some(error) =
         error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>())
     {
@@ -172,8 +172,8 @@ pub(crate) fn print_error(error: &anyhow::Error) -> u8 {
     code
 }
 
-/// Prints an error with its causes, the way out last. The program ends with this exit code.
-pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
+/// The messages of an error and its causes, each once; the message about a full disk ends with help.
+pub(crate) fn messages(error: &anyhow::Error) -> Vec<String> {
     let short = |text: String| {
         let text = abreast_webtypes::without_logins(&text);
         abreast_webtypes::short_lines(&text).into_owned()
@@ -191,6 +191,12 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     {
         last.push_str("\n  help: free space on the disk, then run the same command again");
     }
+    causes
+}
+
+/// Prints an error with its causes, the way out last. The program ends with this exit code.
+pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
+    let mut causes = messages(error);
     let message = causes.remove(0);
     if JSON_OUTPUT.load(Ordering::Relaxed) {
         let of_copy =
@@ -226,7 +232,7 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
 }
 
 /// Separates a message from its help, which is on a separate line or in brackets at the end.
-fn without_help(text: &str) -> (&str, Option<&str>) {
+pub(crate) fn without_help(text: &str) -> (&str, Option<&str>) {
     if let (message, Some(help)) = abreast_destination::without_help(text) {
         return (message, Some(help));
     }

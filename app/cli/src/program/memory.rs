@@ -6,16 +6,19 @@
 
 /// Starts the program again, in the same process, with two heaps for all threads, unless the
 /// environment sets the number of heaps. If that is not possible, the program continues, and needs more
-/// memory.
+/// memory. A process with other words than these, such as an interpreter that runs the command, does not start again.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn use_few_heaps() {
+pub(crate) fn use_few_heaps(words: &[std::ffi::OsString]) {
     use std::os::unix::process::CommandExt as _;
     const HEAPS: &str = "MALLOC_ARENA_MAX";
 
-    let (Ok(program), mut arguments) = (std::env::current_exe(), std::env::args_os()) else {
+    let (Ok(program), Some((name, arguments))) = (std::env::current_exe(), words.split_first())
+    else {
         return;
     };
-    let Some(name) = arguments.next() else { return };
+    if !std::env::args_os().eq(words.iter().cloned()) {
+        return;
+    }
     if std::env::var_os(HEAPS).is_none() {
         let mut command = std::process::Command::new(program);
         let error = command.arg0(name).args(arguments).env(HEAPS, "2").exec();
@@ -25,4 +28,4 @@ pub(crate) fn use_few_heaps() {
 
 /// Does nothing, because this setting exists only in glibc on Linux.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn use_few_heaps() {}
+pub(crate) fn use_few_heaps(_: &[std::ffi::OsString]) {}

@@ -59,6 +59,7 @@ mod proxies;
 mod published_0_1;
 mod published_status;
 mod push;
+mod python;
 mod rdf;
 mod rdf_input;
 mod reading;

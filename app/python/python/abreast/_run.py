@@ -1,0 +1,218 @@
+"""Runs: arguments of functions to words of the command line, and JSON to records."""
+
+import json
+import os
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
+
+from . import _abreast
+from ._errors import CancelledError, UsageError, class_of
+from ._records import (AuditReport, Change, Document, Finding, Problem, Status, SyncReport, ValidationReport,
+                       _record)
+
+Event = Union[Status, Change, Problem]
+#: The value of an option: a flag, a text or number, or several for an option that can be repeated.
+Option = Union[None, bool, str, int, float, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+
+#: Problems that a report lists.
+PROBLEMS_MAX = 1_000
+
+
+def _words(options: Dict[str, Option], places: Sequence[Union[str, "os.PathLike[str]"]]) -> List[str]:
+    """The words of the command line for options and places."""
+    words: List[str] = []
+    for name, value in options.items():
+        flag = "--" + name.rstrip("_").replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            words.extend(f"{flag}={os.fspath(each)}" for each in value)
+        elif isinstance(value, (str, int, float, os.PathLike)):
+            words.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        else:
+            raise UsageError(f"the value of `{name}` is a {type(value).__name__}",
+                             help="expected True, a text, a number, a path, or a list of texts")
+    words.append("--")
+    words.extend(os.fspath(place) for place in places)
+    return words
+
+
+def _event(values: Dict[str, Any]) -> Optional[Event]:
+    """The record of an event; summaries are returned by the run."""
+    kind = values["type"]
+    if kind == "status":
+        return _record(Status, values)
+    if kind == "item":
+        return _record(Change, values)
+    if kind in ("error", "notice"):
+        return _record(Problem, {**values, "is_notice": kind == "notice"})
+    return None
+
+
+class _Events:
+    """Collects problems and differences, and passes all events on."""
+
+    def __init__(self, progress: Optional[Callable[[Event], object]], keeps_changes: bool) -> None:
+        self.progress = progress
+        self.keeps_changes = keeps_changes
+        self.problems: List[Problem] = []
+        self.changes: List[Change] = []
+
+    def __call__(self, text: str) -> None:
+        event = _event(json.loads(text))
+        if event is None:
+            return
+        if isinstance(event, Problem) and len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(event)
+        elif isinstance(event, Change) and self.keeps_changes:
+            self.changes.append(event)
+        if self.progress is not None:
+            self.progress(event)
+
+
+def sync(
+    url: str,
+    folder: Union[str, "os.PathLike[str]"],
+    *,
+    progress: Optional[Callable[[Event], object]] = None,
+    check: bool = True,
+    dry_run: bool = False,
+    baseline: bool = False,
+    set: Optional[str] = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    max_delete: Optional[str] = None,
+    **options: Option,
+) -> SyncReport:
+    """Copy what a Source publishes, or bring the copy up to date: one run of `abreast sync`.
+
+    `url` is any address of the Source, and `folder` the copy, or another target such as `warc:DIR`. `progress` is called
+    with each `Status`, `Change` and `Problem`, in this thread. `dry_run` changes nothing, and `baseline` compares the
+    whole copy. `include` and `exclude` are patterns: an included resource is copied even if it is excluded, too
+    (`filter=["- PATTERN", "+ PATTERN"]` gives rules in another order). `max_delete` limits deletions: a number, or a share such as `"10%"`. All other options are those of the command,
+    with `_` for `-`: `connections=4`, `token_file="token"`, `full=True`, `state=PATH`.
+
+    Raises the exception of the exit code if the copy is not in sync afterwards; the exception's `report` is the report.
+    With `check=False` the report is returned instead.
+    """
+    own: Dict[str, Option] = {"dry_run": dry_run, "baseline": baseline, "set": set, "include": list(include),
+                              "exclude": list(exclude), "max_delete": max_delete}
+    events = _Events(progress, keeps_changes=False)
+    text = _abreast.sync(_words({**own, **options}, [url, folder]), progress is not None, events)
+    summary = json.loads(text)
+    report = _record(SyncReport, {**summary, "problems": events.problems, "summary": summary})
+    if check:
+        report.check()
+    return report
+
+
+def audit(
+    url: str,
+    folder: Union[str, "os.PathLike[str]"],
+    full: bool = False,
+    *,
+    progress: Optional[Callable[[Event], object]] = None,
+    **options: Option,
+) -> AuditReport:
+    """Compare a copy with its Source, and change nothing: `abreast audit`.
+
+    With `full`, all digests are compared, not only lengths and times. The report lists the differences as `changes`; its
+    `check()` raises an exception if there are any. Options are those of the command, with `_` for `-`.
+    """
+    events = _Events(progress, keeps_changes=True)
+    text = _abreast.audit(_words({"full": full, **options}, [url, folder]), True, events)
+    differences = [change for change in events.changes if change.change != "unchanged"]
+    return _record(AuditReport, {**json.loads(text), "problems": events.problems, "changes": differences})
+
+
+def validate(
+    *addresses: Union[str, "os.PathLike[str]"],
+    strict: bool = False,
+    sample: Union[int, str, None] = None,
+    **options: Option,
+) -> ValidationReport:
+    """Check the documents of a Source, or files, against their specifications: `abreast validate`.
+
+    The report has the documents and findings; its `check()` raises an exception if there are errors. `sample` is the
+    number of resources to fetch of each set, or `"all"` or `"none"`. Options are those of the command, with `_` for `-`.
+
+    Raises the exception of the exit code if no document can be read.
+    """
+    text = _abreast.validate(_words({"strict": strict, "sample": sample, **options}, addresses))
+    code, *lines = text.splitlines()
+    documents: List[Document] = []
+    findings: List[Finding] = []
+    summary: Dict[str, Any] = {}
+    for values in map(json.loads, lines):
+        if values["type"] == "document":
+            documents.append(_record(Document, values))
+        elif values["type"] == "finding":
+            findings.append(_record(Finding, values))
+        else:
+            summary = values
+    report = _record(ValidationReport, {**summary, "exit_code": int(code), "documents": documents,
+                                        "findings": findings})
+    if report.exit_code > 1:
+        problem = next((f"{found.url}: {found.problem}" for found in documents if found.problem), None)
+        raise class_of(report.exit_code)(problem or "no document can be read", report=report)
+    return report
+
+
+class Follower(Iterator[Change]):
+    """An iterator over the changes of a copy that follows its Source; see `follow`."""
+
+    def __init__(self, words: List[str], problem: Optional[Callable[[Problem], object]]) -> None:
+        self._following = _abreast.Following(words)
+        self._problem = problem
+        self._is_closed = False
+
+    def __iter__(self) -> "Follower":
+        return self
+
+    def __next__(self) -> Change:
+        while not self._is_closed:
+            try:
+                text = self._following.next()
+            except CancelledError:
+                break
+            if text is None:
+                break
+            event = _event(json.loads(text))
+            if isinstance(event, Change) and event.change != "unchanged":
+                return event
+            if isinstance(event, Problem) and self._problem is not None:
+                self._problem(event)
+        self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the run, and wait until the copy is free."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._following.close()
+
+    def __enter__(self) -> "Follower":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+def follow(
+    url: str,
+    folder: Union[str, "os.PathLike[str]"],
+    *,
+    interval: Optional[str] = None,
+    problem: Optional[Callable[[Problem], object]] = None,
+    **options: Option,
+) -> Follower:
+    """Keep a copy in sync, and yield each change after it was applied: `abreast sync --follow`.
+
+    `interval` is the time between polls, such as `"30s"`. `problem` is called with each failure and notice; the run
+    continues. Options are those of the command, with `_` for `-`. The iterator is a context manager: after the `with`
+    block, or `close()`, the run has ended and the copy is free. An interrupt (Ctrl-C) ends it as well.
+    """
+    return Follower(_words({"interval": interval, **options}, [url, folder]), problem)

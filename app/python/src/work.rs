@@ -1,0 +1,158 @@
+//! Work on a separate thread, while the calling thread gives events to Python and takes its signals.
+
+use abreast::library::Failure;
+use abreast_destination::{Error, Event, Observer};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Events that wait for the thread that receives them.
+const WAITING_MAX: usize = 1_024;
+/// Time between two checks for signals.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// The events of a run, as JSON, for another thread.
+pub(crate) struct Events {
+    sender: SyncSender<String>,
+    wants_items: bool,
+}
+
+impl Observer for Events {
+    fn event(&self, event: &Event<'_>) {
+        if let Ok(text) = serde_json::to_string(event) {
+            // The receiver ends before the work does only when the result is not needed.
+            let _ = self.sender.send(text);
+        }
+    }
+
+    fn wants_items(&self) -> bool {
+        self.wants_items
+    }
+
+    fn attempted(&self, error: Option<&Error>) {
+        if let Some(error) = error {
+            let event = serde_json::json!({
+                "type": "error", "code": error.code(), "uri": "", "message": error.message(), "help": error.help(),
+            });
+            let _ = self.sender.send(event.to_string());
+        }
+    }
+}
+
+/// A run on its own thread.
+pub(crate) struct Work {
+    events: Mutex<Receiver<String>>,
+    cancel: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<String, Failure>>>,
+}
+
+/// What a run gave next.
+pub(crate) enum Next {
+    Event(String),
+    /// No event came within a short time.
+    Nothing,
+    End,
+}
+
+impl Work {
+    /// Starts the run.
+    ///
+    /// # Errors
+    /// The thread cannot be started, or the module `logging` of Python is missing.
+    pub(crate) fn begin(
+        py: Python<'_>,
+        wants_items: bool,
+        run: impl FnOnce(&Events, &AtomicBool) -> Result<String, Failure> + Send + 'static,
+    ) -> PyResult<Self> {
+        crate::logs::begin(py)?;
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let cancel = Arc::new(AtomicBool::new(false));
+        let cancelled = Arc::clone(&cancel);
+        let thread = std::thread::Builder::new()
+            .name("abreast".to_owned())
+            .spawn(move || run(&Events { sender, wants_items }, &cancelled))?;
+        Ok(Self { events: Mutex::new(receiver), cancel, thread: Some(thread) })
+    }
+
+    /// Asks the run to end soon.
+    pub(crate) fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// The next event, if one comes within a short time.
+    pub(crate) fn next(&self, py: Python<'_>) -> Next {
+        let events = &self.events;
+        let received = py.detach(|| match events.lock() {
+            Ok(events) => events.recv_timeout(SIGNALS_EVERY),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        });
+        match received {
+            Ok(event) => Next::Event(event),
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+
+    /// Waits until the run has ended, and returns its result.
+    ///
+    /// # Errors
+    /// The error that ended the run, as an exception of the package.
+    pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<String> {
+        // Events that nobody receives would stop the run.
+        while !matches!(self.next(py), Next::End) {}
+        let Some(thread) = self.thread.take() else { return Ok(String::new()) };
+        match py.detach(|| thread.join()) {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(failure)) => Err(exception(py, failure)),
+            Err(_) => Err(PyRuntimeError::new_err(
+                "the run ended with a fault of the program (help: its message is on standard error)",
+            )),
+        }
+    }
+
+    /// Gives the events to a function of Python until the run has ended, and returns its result. A signal, or an
+    /// exception of the function, cancels the run.
+    ///
+    /// # Errors
+    /// The exception of the signal or of the function, or the error that ended the run.
+    pub(crate) fn finish(mut self, py: Python<'_>, event: Option<&Py<PyAny>>) -> PyResult<String> {
+        loop {
+            let step = py.check_signals().and_then(|()| match (self.next(py), event) {
+                (Next::End, _) => Ok(false),
+                (Next::Event(text), Some(event)) => event.call1(py, (text,)).map(|_| true),
+                _ => Ok(true),
+            });
+            match step {
+                Ok(true) => {}
+                Ok(false) => return self.end(py),
+                Err(raised) => {
+                    self.cancel();
+                    let _ = self.end(py);
+                    return Err(raised);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// The exception of the package for an error.
+fn exception(py: Python<'_>, failure: Failure) -> PyErr {
+    let made = py.import("abreast._errors").and_then(|errors| {
+        let Failure { exit_code, code, message, help } = failure;
+        errors.call_method1("error_of", (exit_code, code, message, help))
+    });
+    match made {
+        Ok(made) => PyErr::from_value(made),
+        Err(error) => error,
+    }
+}
