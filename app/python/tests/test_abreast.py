@@ -185,7 +185,9 @@ class Tests(unittest.TestCase):
         self.assertEqual(abreast.sync(self.server.url, self.copy).exit_code, 0)
 
     def test_an_interrupt_ends_a_run(self) -> None:
-        code = ("import abreast, sys\n"
+        # A process in the background of a shell without job control ignores the signal.
+        code = ("import abreast, signal, sys\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                 "changes = abreast.follow(sys.argv[1], sys.argv[2], interval='1h')\n"
                 "try:\n    for change in changes: print(change.path, flush=True)\n"
                 "except KeyboardInterrupt: print('interrupted', flush=True)\n")
@@ -194,7 +196,10 @@ class Tests(unittest.TestCase):
         assert child.stdout is not None
         first = child.stdout.readline()
         child.send_signal(signal.SIGINT)
-        rest = child.communicate(timeout=30)[0]
+        try:
+            rest = child.communicate(timeout=30)[0]
+        finally:
+            child.kill()
         self.assertTrue(first.startswith("paper-"), first)
         self.assertTrue(rest.endswith("interrupted\n"), rest)
         self.assertEqual(child.returncode, 0)

@@ -526,7 +526,7 @@ fn a_missing_folder_has_one_name_everywhere() {
     let states: Vec<_> = states.map(|set| (&set["name"], &set["state"])).collect();
     let name = serde_json::Value::from;
     assert!(states.contains(&(&name("gone"), &name("missing"))), "{states:?}");
-    assert!(get("/").contains("<td>missing</td>"), "{}", get("/"));
+    assert!(get("/").contains("<p class=\"facts\">missing</p>"), "{}", get("/"));
     // Read, and then lost: the same name.
     fs::create_dir(&gone).unwrap();
     fs::write(gone.join("b.txt"), "b").unwrap();

@@ -162,7 +162,10 @@ fn a_description_is_served_in_the_syntax_asked_for() {
         assert_eq!(found["http://id.example/a"], expected, "{syntax}");
     }
     let page = String::from_utf8(source.get(&format!("{path}?syntax=html")).unwrap()).unwrap();
-    assert!(page.contains("<h1>Ada</h1>") && page.contains("London"), "{page}");
+    assert!(
+        page.contains("<h1 dir=\"auto\" lang=\"en\">Ada</h1>") && page.contains("London"),
+        "{page}"
+    );
     for missing in ["?syntax=pdf", "?x", "/b"] {
         let (status, _) = get(&source.address, &format!("{path}{missing}")).unwrap();
         assert_eq!(status, 404, "{missing}");
@@ -503,7 +506,8 @@ fn the_page_of_an_entity_shows_what_changed() {
     let changes = page.split_once("<h2>Changes</h2>").unwrap().1;
     assert!(changes.contains("statements removed: 2, added: 2"), "{changes}");
     let row = |sign: &str, value: &str| {
-        let rows = changes.split("<tr><td>").filter(|row| row.starts_with(sign));
+        let sign = format!("<td>{sign}</td>");
+        let rows = changes.split("</tr>").filter(|row| row.contains(&sign));
         rows.filter(|row| row.contains(value)).count()
     };
     assert_eq!((row("\u{2212}", "London"), row("+", "Paris")), (1, 1), "{changes}");
