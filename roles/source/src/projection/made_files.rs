@@ -487,7 +487,7 @@ mod tests {
             ("archive", root("Archives"), ".xml.gz", "at=\""),
             ("Resource List of a static site", root("site"), "resourcelist.xml", "at=\""),
             ("Change List of a static site", root("site"), "changelist.xml", change),
-            ("pages of a static site", root("site"), "about.html", "<time>"),
+            ("pages of a static site", root("site"), "about.html", "<time datetime=\""),
         ];
         for (maker, folder, ending, mark) in makers {
             let names = tree(&folder).into_keys().filter(|name| name.ends_with(ending));

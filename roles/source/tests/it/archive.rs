@@ -269,9 +269,9 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     dumper.stop();
     assert_eq!(archives(&publisher), 2);
     let page = String::from_utf8(bytes(&publisher, "set/about.html")).unwrap();
-    for name in ["Resource Dump:", "Change Dump:", "Resource List Archive:", "Change Dump Archive:"]
-    {
-        assert!(page.contains(name), "{name} in {page}");
+    for name in ["Resource Dump", "Change Dump", "Resource List Archive", "Change Dump Archive"] {
+        let row = format!("<th scope=\"row\">{name}</th><td><a href=");
+        assert!(page.contains(&row), "{name} in {page}");
     }
     let (resources, changes) = (dumps.resources().len(), dumps.changes().len());
     for (kind, capability, entry_capability, count) in [
