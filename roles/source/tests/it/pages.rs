@@ -106,6 +106,16 @@ fn all_pages_lead_to_pages_and_no_text_is_markup() {
 }
 
 #[test]
+fn static_pages_link_to_addresses_of_the_web_only() {
+    let (world, _) = hostile();
+    let mut set = world.published();
+    set.urls = set.urls.in_files();
+    let text = page(&world.publisher_of(set), "set/changes.html").unwrap();
+    assert!(text.contains("&lt;script&gt;"), "the change is listed: {text}");
+    assert!(!text.contains("href=\"javascript"), "{text}");
+}
+
+#[test]
 fn a_folder_is_a_row_and_pages_follow_each_other() {
     let (_world, publisher) = hostile();
     let text = page(&publisher, "set/resources.html").unwrap();

@@ -26,7 +26,7 @@ struct Row {
     time: Safe<Time>,
     kind: &'static str,
     name: String,
-    /// Address of the page about the resource; `None` if it left the set.
+    /// Address of the page about the resource; `None` if it left the set, or browsers cannot open it.
     url: Option<String>,
     /// URI of the resource, if browsers can open it.
     uri: Option<String>,
@@ -43,7 +43,9 @@ impl Row {
             time: Time::of(record.time),
             kind: record.kind.name(),
             name: label.map_or_else(|| shown(&record.key), str::to_owned),
-            url: (is_there || set.versions.is_some()).then(|| page_url(set, &record.key)),
+            url: (is_there || set.versions.is_some())
+                .then(|| page_url(set, &record.key))
+                .filter(|url| is_web(url)),
             uri: Some(set.urls.naming().uri(&record.key)).filter(|uri| is_web(uri)),
             summary: record.summary.clone(),
         }
