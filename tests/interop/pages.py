@@ -1,7 +1,8 @@
 """Opens the pages of a Source in Chromium: accessibility, layout, keyboard, and live changes.
 
 Arguments: the base URL of the Source, the program chromium, a file that is changed to make a
-change, a text that the page of changes shows then, and a folder for screenshots (or nothing).
+change, a text that the page of changes shows then, a token for administrators, and a folder for
+screenshots (or nothing).
 Prints each fault as a line, and ends with 1 if there are any.
 """
 
@@ -26,17 +27,26 @@ PAGES = {
     "api": "/api/v1",
     "missing": "/missing",
 }
+ADMIN_PAGES = {
+    "admin": "/admin/",
+    "admin-set": "/admin/sets/papers?done=scan",
+    "admin-deliveries": "/admin/deliveries",
+    "admin-topic": "/admin/topics/{topic}",
+    "admin-target": "/admin/targets/{target}",
+    "admin-log": "/admin/log?level=INFO",
+    "admin-missing": "/admin/missing",
+}
 WIDTHS = (320, 768, 1280)
 SHOTS = {
-    ("set", "light", 1280), ("resources", "light", 320), ("resource", "light", 768), ("entity", "dark", 768),
+    ("admin", "light", 1280), ("set", "light", 1280), ("resources", "light", 320), ("resource", "light", 768), ("entity", "dark", 768),
 }
 # Bytes of a page with its style sheet, script and icon; images of the publisher are not counted.
 LARGEST = 100_000
 
 
 class Check:
-    def __init__(self, browser, base, shots):
-        self.browser, self.base, self.shots = browser, base.rstrip("/"), shots
+    def __init__(self, browser, base, token, shots):
+        self.browser, self.base, self.token, self.shots = browser, base.rstrip("/"), token, shots
         self.faults = []
 
     def fault(self, *parts):
@@ -48,7 +58,7 @@ class Check:
         page.on("console", lambda message: messages.append(message.text))
         page.on("response", lambda answer: sizes.append(answer))
         page.goto(self.base + path)
-        expected = "404 (Not Found)" if name == "missing" else None
+        expected = "404 (Not Found)" if name.endswith("missing") else None
         for message in messages:
             if not (expected and expected in message):
                 self.fault(name, "console:", message)
@@ -66,18 +76,72 @@ class Check:
                     viewport={"width": width, "height": 900}, color_scheme=scheme,
                     reduced_motion="reduce", locale="de-AT",
                 )
-                for name, path in PAGES.items():
-                    page = self.page(context, name, path)
-                    for found in Axe().run(page).response["violations"]:
-                        nodes = [node["html"][:120] for node in found["nodes"][:2]]
-                        self.fault(name, scheme, width, found["id"], found["help"], nodes)
-                    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-                    if page.evaluate(wide):
-                        self.fault(name, scheme, width, "is wider than the screen")
-                    if self.shots and (name, scheme, width) in SHOTS:
-                        page.screenshot(path=self.shots / f"{name}-{scheme}-{width}.png")
-                    page.close()
+                signing_in = self.page(context, "sign-in", "/admin/")
+                self.look(signing_in, "sign-in", scheme, width)
+                self.sign_in(signing_in)
+                for name, path in {**PAGES, **self.admin_pages(signing_in)}.items():
+                    self.look(self.page(context, name, path), name, scheme, width)
                 context.close()
+
+    def sign_in(self, page):
+        page.keyboard.type(self.token)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/admin/")
+
+    def admin_pages(self, page):
+        """The addresses of the pages for administrators, with the numbers of a topic and a target."""
+        page.goto(self.base + "/admin/deliveries")
+        number = lambda kind: page.locator(f"a[href*='{kind}/']").first.get_attribute("href").rsplit("/")[-1]
+        numbers = {"topic": number("topics"), "target": number("targets")}
+        return {name: path.format(**numbers) for name, path in ADMIN_PAGES.items()}
+
+    def look(self, page, name, scheme, width):
+        for found in Axe().run(page).response["violations"]:
+            nodes = [node["html"][:120] for node in found["nodes"][:2]]
+            self.fault(name, scheme, width, found["id"], found["help"], nodes)
+        wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        if page.evaluate(wide):
+            self.fault(name, scheme, width, "is wider than the screen")
+        if self.shots and (name, scheme, width) in SHOTS:
+            page.screenshot(path=self.shots / f"{name}-{scheme}-{width}.png")
+        if name != "sign-in":
+            page.close()
+
+    def administration(self):
+        """Scans by keyboard and without scripts; a file that the browser opens cannot act."""
+        context = self.browser.new_context(java_script_enabled=False)
+        page = self.page(context, "sign-in", "/admin/")
+        self.sign_in(page)
+        page.goto(self.base + "/admin/sets/papers")
+        page.focus("text=Scan now")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/admin/sets/papers?done=scan")
+        if "The scan has been requested." not in page.inner_text("[role=status]"):
+            self.fault("a scan by keyboard is not confirmed")
+        cookies = {cookie["name"]: cookie for cookie in context.cookies(self.base + "/admin/")}
+        cookie = cookies["abreast_admin"]
+        if not cookie["httpOnly"] or cookie["sameSite"] != "Strict" or cookie["path"] != "/admin":
+            self.fault("the cookie is not restricted:", cookie)
+        if context.cookies(self.base + "/papers/r/notes.txt"):
+            self.fault("the cookie is sent with requests for published files")
+        page.click("text=Sign out")
+        page.wait_for_url("**/admin/sign-in")
+        page.goto(self.base + "/admin/")
+        page.wait_for_url("**/admin/sign-in")
+
+    def published_page(self):
+        """A published page in a browser that is signed in: its form is refused."""
+        context = self.browser.new_context()
+        page = self.page(context, "sign-in", "/admin/")
+        self.sign_in(page)
+        answers = []
+        page.on("response", lambda answer: answers.append((answer.url, answer.status)))
+        page.goto(self.base + "/papers/r/form.html")
+        page.click("button")
+        page.wait_for_timeout(500)
+        done = [answer for answer in answers if "/admin/api/" in answer[0] and answer[1] < 400]
+        if done or "form.html" not in page.url:
+            self.fault("a published page reaches the pages for administrators:", page.url, done)
 
     def keyboard(self):
         page = self.page(self.browser.new_context(), "resources", PAGES["resources"])
@@ -124,7 +188,7 @@ class Check:
 
 
 def main():
-    base, chromium, file, text, *shots = sys.argv[1:]
+    base, chromium, file, text, token, *shots = sys.argv[1:]
     signal.alarm(300)
     file, shots = Path(file), Path(shots[0]) if shots else None
 
@@ -133,9 +197,11 @@ def main():
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        check = Check(browser, base, shots)
+        check = Check(browser, base, token, shots)
         check.accessibility()
         check.keyboard()
+        check.administration()
+        check.published_page()
         check.without_script(change)
         check.live(change, text)
         browser.close()

@@ -1,5 +1,6 @@
 //! Running other programs, with errors that name the command and its output.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -37,7 +38,20 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root());
+    without_package(&mut command);
     command
+}
+
+/// Removes the variables that describe this package. Build scripts of dependencies read some, and
+/// would run again whenever Cargo is started in another way.
+pub(crate) fn without_package(command: &mut Command) {
+    let is_of_package = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+        command.env_remove(name);
+    }
 }
 
 /// Runs with the terminal passed through.

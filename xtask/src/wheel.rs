@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{root, run_quietly, target};
+use crate::process::{root, run_quietly, target, without_package};
 use crate::python;
 
 /// Builds the wheel of a release, and prints its path.
@@ -29,6 +29,7 @@ pub(crate) fn build(profile: &str, folder: &Path) -> Result<PathBuf> {
     command.args(["build", "--quiet", "--locked", "--profile", profile, "--out"]).arg(folder);
     command.arg("--interpreter").arg(bin.join("python"));
     command.arg("--manifest-path").arg(root().join("app/python/Cargo.toml"));
+    without_package(&mut command);
     run_quietly(command.env("CARGO_TARGET_DIR", target()))
         .context("cannot build the package for Python")?;
     let wheel = |path: &PathBuf| path.extension() == Some(OsStr::new("whl"));

@@ -1,6 +1,7 @@
 //! The HTTP server of a Source: documents, resources, API and hub.
 #![doc = include_str!("../README.md")]
 
+mod admin;
 pub mod api;
 mod connection;
 mod limits;
@@ -20,4 +21,6 @@ pub use run::admin::{AdminServer, Observed};
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::server::{Server, ServerError, ServerOptions, reread};
-pub use site::served::{CurrentSite, ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};
+pub use site::administration::{AdminPath, Administration};
+pub use site::current::CurrentSite;
+pub use site::served::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

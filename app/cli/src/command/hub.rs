@@ -212,7 +212,13 @@ fn serve(config: &HubConfig) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let status = crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
     let handle = runtime.handle();
-    let admin = crate::admin::served::start(handle, &site, &config.data, config.admin.as_ref())?;
+    let admin = crate::admin::served::start(
+        handle,
+        &site,
+        &config.data,
+        config.admin.as_ref(),
+        Box::new(Vec::new),
+    )?;
     let thread = service::start_server(runtime, server, Arc::clone(&site), stopped)?;
     stores.keep();
     crate::program::logging::ready(&format!("a hub at {}hub", urls.base()));

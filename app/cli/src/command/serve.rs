@@ -67,6 +67,7 @@ fn config(args: &ServeArgs, file: File, data_in_file: Option<PathBuf>) -> Result
     config.new_store = args.new_store;
     config.progress = args.progress.clone();
     config.data_in_file = data_in_file;
+    config.file.clone_from(&args.config);
     Ok(config)
 }
 

@@ -9,10 +9,10 @@ pub(crate) use publish::{Publication, Repeated};
 use crate::admin::ask::Access;
 use crate::command::places;
 use crate::program::terminal;
-use abreast_maintenance::{STALLED_AFTER, StatusReport};
+use abreast_maintenance::{Attention, CopyStatus, STALLED_AFTER, StatusReport};
 use anyhow::Result;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -72,6 +72,33 @@ pub(crate) struct StatusArgs {
     /// Also trust the certificates in this PEM file
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+}
+
+/// Time limit for each program that a server asks about the copies of its configuration file.
+const COPY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The copies of the jobs in a configuration file. A copy that cannot be reported is in the list with
+/// the reason.
+pub(crate) fn copies_of_jobs(config: &Path) -> Vec<CopyStatus> {
+    let failed = |error: &anyhow::Error, job: Option<&str>| CopyStatus {
+        job: job.map(str::to_owned),
+        state: "unknown".to_owned(),
+        attention: vec![Attention::new(format!("{error:#}"), "abreast status --config FILE")],
+        ..CopyStatus::default()
+    };
+    let jobs = match places::of(&[], Some(config), false) {
+        Ok(places) => places.into_iter().filter(|place| place.job.is_some()),
+        Err(error) => return vec![failed(&error, None)],
+    };
+    let mut copies = Vec::new();
+    for place in jobs {
+        let job = place.job.clone();
+        match collect::report(&[place], Access::default(), COPY_TIMEOUT) {
+            Ok(report) => copies.extend(report.copies),
+            Err(error) => copies.push(failed(&error, job.as_deref())),
+        }
+    }
+    copies
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -54,6 +54,8 @@ pub(crate) struct ServeConfig {
     pub(crate) data: PathBuf,
     /// The folder of the store in the file, if another one is used.
     pub(crate) data_in_file: Option<PathBuf>,
+    /// The configuration file.
+    pub(crate) file: Option<PathBuf>,
     /// The store may be new, even if another one has the history.
     pub(crate) new_store: bool,
     /// The address for operators.
@@ -238,6 +240,7 @@ impl ServeConfig {
             listen,
             data,
             data_in_file,
+            file: None,
             new_store,
             admin,
             institution,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 /// Names of sets that would hide other addresses.
 pub(super) const RESERVED: &[&str] = &[
+    "admin",
     "api",
     "hub",
     "sourcedescription",

@@ -54,6 +54,9 @@ pub(crate) fn start(verbose: u8, server: bool) {
         _ => Format::Text,
     };
     let _ = CHOSEN.set(format);
+    if server {
+        crate::program::recent_log::keep();
+    }
     let (filter, wrong) = filter(std::env::var_os("ABREAST_LOG").as_deref(), level);
     let log = tracing_subscriber::fmt::layer().with_writer(|| LogEntry).with_ansi(false);
     let log = match format {

@@ -7,6 +7,7 @@ pub(crate) mod logging;
 pub(crate) mod memory;
 pub(crate) mod open_files;
 pub(crate) mod progress;
+pub(crate) mod recent_log;
 pub(crate) mod redirected;
 pub(crate) mod report;
 pub(crate) mod service;

@@ -254,7 +254,10 @@ pub(crate) struct LogEntry;
 
 impl Write for LogEntry {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        warning(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        let text = String::from_utf8_lossy(bytes);
+        let line = text.trim_end_matches('\n');
+        crate::program::recent_log::add(line);
+        warning(line);
         Ok(bytes.len())
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
 mod access_log;
+mod administration;
 mod aggregate;
 mod api;
 mod backup_folders;

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// A subscriber's callback: confirms what it is asked, and keeps what comes.
@@ -186,7 +186,11 @@ fn follower_of_the_stream_resumes() {
 /// `abreast hub`, listening.
 fn hub(data: &str, more: &[&str]) -> (Running, String) {
     let mut command = abreast();
-    command.args(["hub", "--listen", "127.0.0.1:0", "--data", data]).args(more);
+    started_hub(command.args(["hub", "--listen", "127.0.0.1:0", "--data", data]).args(more))
+}
+
+/// Starts a hub by a command; returns its address, too.
+pub(crate) fn started_hub(command: &mut Command) -> (Running, String) {
     let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let address = lines

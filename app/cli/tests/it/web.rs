@@ -1,9 +1,11 @@
 //! The pages for people in a browser: WCAG 2.2 by axe-core, at three widths, light and dark; the
 //! keyboard; changes with and without scripts.
 
-use crate::world::Source;
-use abreast_testkit::{provided, run};
+use crate::world::{Source, abreast};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::{eventually, provided, run};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -38,16 +40,24 @@ fn publish(place: &Path) -> Source {
     }
     fs::write(papers.join("maps/rhine.png"), IMAGE).unwrap();
     fs::write(papers.join("notes.txt"), "first line\nsecond line\n").unwrap();
+    let form =
+        "<form method=post action=/admin/api/v1/sets/papers/deletions><button>x</button></form>";
+    fs::write(papers.join("form.html"), form).unwrap();
+    let secret = place.join("secret");
+    fs::write(&secret, "a secret of enough length\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let closed = unused_address();
     fs::write(place.join("subjects/subjects.ttl"), SUBJECTS).unwrap();
     let here = place.display();
     let config = format!(
-        "data = \"{here}/store\"\n\
+        "data = \"{here}/store\"\n[notify]\ndebounce = \"30ms\"\n\
          [institution]\nname = \"Example Library\"\nurl = \"https://library.example.org/\"\n\
          contact = \"data@library.example.org\"\naccent = \"#7a1f2b\"\n\
          [[set]]\nname = \"papers\"\nfolder = \"{here}/papers\"\ntitle = \"Letters and maps\"\n\
          description = \"Letters of the eighteenth century, with transcriptions.\"\n\
          licence = \"https://creativecommons.org/publicdomain/zero/1.0/\"\ncontact = \"maps@example.org\"\n\
-         versions = \"all\"\ndebounce = \"30ms\"\n\
+         versions = \"all\"\ndebounce = \"30ms\"\ndumps = {{}}\n\
+         [[set.webhook]]\nurl = \"http://{closed}/hook\"\nsecret_file = \"{here}/secret\"\n\
          [[set]]\nname = \"subjects\"\nfolder = \"{here}/subjects\"\norigin = \"rdf\"\n\
          namespace = \"http://id.example.org/\"\ntitle = \"Subject headings\"\nversions = \"all\"\n"
     );
@@ -91,8 +101,19 @@ fn pages_are_accessible_in_a_browser() {
     let source = publish(place.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/pages.py");
     let notes = place.path().join("papers/notes.txt");
+    let made = run(abreast()
+        .args(["token", "create", "--name", "alice", "--scope", "admin", "--data"])
+        .arg(place.path().join("store")));
+    let made = String::from_utf8(made.stdout).unwrap();
+    let token = made.split_whitespace().find(|word| word.starts_with("abreast_")).unwrap();
+    // A delivery fails, so that the page of its target has something to show.
+    fs::write(place.path().join("papers/new.txt"), "text\n").unwrap();
+    eventually("a delivery is attempted", || {
+        let (_, hub) = source.answer("/api/v1/hub").unwrap();
+        serde_json::from_slice::<serde_json::Value>(&hub).unwrap()["failed"] != 0
+    });
     let mut command = Command::new(python);
-    command.arg(script).arg(source.url()).arg(chromium).arg(&notes).arg("notes.txt");
+    command.arg(script).arg(source.url()).arg(chromium).arg(&notes).arg("notes.txt").arg(token);
     // `cargo xtask screenshots` sets the folder.
     command.args(std::env::var_os("ABREAST_SCREENSHOTS"));
     let output = run(&mut command);

@@ -99,6 +99,7 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
         | Call::Sets => None,
         Call::Set(set)
         | Call::ConfirmDeletions(set)
+        | Call::Dump(set)
         | Call::Scan(set)
         | Call::ReadChanges(set)
         | Call::RecordChanges(set)

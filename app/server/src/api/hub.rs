@@ -187,15 +187,12 @@ pub(super) async fn replay(
     query: Option<&str>,
 ) -> Result<Answer, Problem> {
     let hub = hub(context)?;
-    let after = number(query, &["after"], "after")?.ok_or_else(|| {
-        Problem::new(
-            ProblemKind::Query,
-            "`after` is the last notification that is not delivered again",
-        )
-        .help("?after=0 is everything that is kept")
-    })?;
+    let after = number(query, &["after"], "after")?.map(Offset);
     let replayed = blocking(move || {
-        let target = hub.replay(TargetId(id), Offset(after))?.ok_or_else(no_target)?;
+        // Without an offset, the next delivery is attempted at once.
+        let cursor = || Ok(hub.target(TargetId(id))?.ok_or_else(no_target)?.cursor);
+        let after = after.map_or_else(cursor, Ok::<_, Problem>)?;
+        let target = hub.replay(TargetId(id), after)?.ok_or_else(no_target)?;
         Ok(TargetAnswer::read(hub.store(), target)?)
     });
     Ok(json(StatusCode::OK, &replayed.await?))

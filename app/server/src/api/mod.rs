@@ -138,12 +138,8 @@ async fn run(
         Call::HubTopics => hub::topics(context, request.uri().query()).await,
         Call::HubTargets(topic) => hub::targets(context, topic, request.uri().query()).await,
         Call::HubTarget(id) => hub::target(context, id, request.uri().query()).await,
-        Call::HubReplay(id) => hub::replay(context, id, request.uri().query()).await,
-        Call::HubEnd(id) => hub::end(context, id, request.uri().query()).await,
         Call::Sets => sets::all(context).await,
         Call::Set(slug) => sets::one(context, slug).await,
-        Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
-        Call::Scan(slug) => sets::scan(context, slug).await,
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
         Call::RecordChanges(slug) => changes::record(context, slug, request).await,
         Call::ImportEntities(slug) => entities::import(context, slug, request).await,
@@ -154,5 +150,43 @@ async fn run(
         Call::ReadContent(slug, path) => content::read(context, slug, path, &request).await,
         Call::PutContent(slug, path) => content::put(context, slug, path, request).await,
         Call::DeleteContent(slug, path) => content::delete(context, slug, path, &request).await,
+        Call::HubReplay(_)
+        | Call::HubEnd(_)
+        | Call::ConfirmDeletions(_)
+        | Call::Dump(_)
+        | Call::Scan(_) => act(context, call, request.uri().query()).await,
     }
+}
+
+/// Carries out an operation for operators, which has no body.
+async fn act(
+    context: &Context<'_>,
+    call: Call<'_>,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
+    match call {
+        Call::HubReplay(id) => hub::replay(context, id, query).await,
+        Call::HubEnd(id) => hub::end(context, id, query).await,
+        Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
+        Call::Dump(slug) => sets::dump(context, slug).await,
+        Call::Scan(slug) => sets::scan(context, slug).await,
+        _ => Err(Problem::new(ProblemKind::NotFound, "no form has this operation")),
+    }
+}
+
+/// Carries out the operation with this path for an administrator, whose authorization the caller
+/// has checked.
+pub(crate) async fn administer(
+    site: &Arc<Site>,
+    heads: &Heads,
+    path: &str,
+    query: Option<&str>,
+    client: Client,
+) -> Result<Answer, Problem> {
+    let Some(api) = &site.api else {
+        return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
+    };
+    let (operation, call) = find(&Method::POST, path)?;
+    let context = Context { site, heads, api, operation, client, seen: VisibleSets::All };
+    act(&context, call, query).await
 }

@@ -31,6 +31,7 @@ pub(crate) enum Call<'p> {
     Sets,
     Set(&'p str),
     ConfirmDeletions(&'p str),
+    Dump(&'p str),
     Scan(&'p str),
     ReadChanges(&'p str),
     RecordChanges(&'p str),
@@ -58,7 +59,7 @@ const fn operation(
 }
 
 /// All operations of the API.
-pub(crate) static OPERATIONS: [Operation; 22] = [
+pub(crate) static OPERATIONS: [Operation; 23] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
     operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
@@ -87,6 +88,7 @@ pub(crate) static OPERATIONS: [Operation; 22] = [
         &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503],
     ),
     operation("POST", "/api/v1/sets/{set}/deletions", ADMIN, &[200, 400, 401, 403, 404, 409, 500]),
+    operation("POST", "/api/v1/sets/{set}/dumps", ADMIN, &[202, 400, 401, 403, 404, 409, 500]),
     operation(
         "POST",
         "/api/v1/sets/{set}/entities",
@@ -180,6 +182,9 @@ pub(crate) fn find<'p>(
         ),
         ("sets", Some(set), Some("deletions")) => {
             choose("/api/v1/sets/{set}/deletions", &[("POST", Call::ConfirmDeletions(set))])
+        }
+        ("sets", Some(set), Some("dumps")) => {
+            choose("/api/v1/sets/{set}/dumps", &[("POST", Call::Dump(set))])
         }
         ("sets", Some(set), Some("entities")) => {
             choose("/api/v1/sets/{set}/entities", &[("POST", Call::ImportEntities(set))])

@@ -105,6 +105,21 @@ pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Pr
         )
         .help("its changes come through the API"));
     }
+    accepted(context, slug).await
+}
+
+/// Starts a dump of the set at once, and does not wait for the end.
+pub(super) async fn dump(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+    let Some(dumps) = context.target(slug)?.published.dumps() else {
+        return Err(Problem::new(ProblemKind::Conflict, "this set has no dumps")
+            .help("its operator sets `dumps = {}` for the set"));
+    };
+    dumps.make_now();
+    accepted(context, slug).await
+}
+
+/// The set, with the status of a request that is carried out later.
+async fn accepted(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
     let mut answer = one(context, slug).await?;
     *answer.status_mut() = StatusCode::ACCEPTED;
     Ok(answer)

@@ -128,7 +128,8 @@ fn without_paths(text: &str) -> Cow<'_, str> {
 /// Whether this path is an address of the server, which errors and help texts may contain.
 fn is_address(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    path.starts_with("//") || matches!(first, "api" | "hub" | "readyz" | "livez" | "metrics" | "")
+    path.starts_with("//")
+        || matches!(first, "admin" | "api" | "hub" | "readyz" | "livez" | "metrics" | "")
 }
 
 #[cfg(test)]

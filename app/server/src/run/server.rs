@@ -4,6 +4,7 @@
 //! flight are finished (at most [`ServerOptions::stop_timeout`]), connections are closed. The
 //! caller then stops the watches and closes the store.
 
+use crate::admin;
 use crate::api;
 use crate::connection::client::{Peer, TrustedProxies};
 use crate::connection::prefix::without_prefix;
@@ -17,9 +18,10 @@ use crate::routes::{
     callback, document, entity, file, former, health, hub, memento, timegate, timemap, topic,
 };
 use crate::run::route::{Route, route};
+use crate::site::current::CurrentSite;
 use crate::site::heads::Heads;
 use crate::site::resource;
-use crate::site::served::{CurrentSite, Site};
+use crate::site::served::Site;
 use abreast_hub::Client;
 use abreast_net::{
     ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
@@ -428,6 +430,9 @@ async fn answer(
     if hub::is_path(path) {
         return Ok((Part::Hub, handle_hub(site, request, client).await));
     }
+    if admin::is_path(path) {
+        return Ok((Part::Other, handle_admin(shared, site, request, &client).await));
+    }
     if let Some(answer) = of_former_set(site, &request) {
         return Ok((Part::Other, answer));
     }
@@ -469,6 +474,21 @@ async fn handle_hub(site: &Arc<Site>, request: Request<Incoming>, client: Client
     match refused(&request, reader) {
         Some(answer) => answer,
         None => hub::answer(site, request, client).await,
+    }
+}
+
+/// Forms of administrators have bodies.
+async fn handle_admin(
+    shared: &Arc<Shared>,
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    client: &Client,
+) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let pages = shared.sites.administration();
+    match refused(&request, reader) {
+        Some(answer) => answer,
+        None => admin::answer(site, &shared.heads, pages, request, client).await,
     }
 }
 

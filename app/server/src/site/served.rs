@@ -1,9 +1,7 @@
 //! The site: all data that requests to a server can use.
 
 use crate::api::Api;
-use crate::connection::client::TrustedProxies;
 use crate::limits::memory::Memory;
-use crate::observe::access::{AccessLog, CurrentLog};
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
 use abreast_source::deposit::Deposit;
@@ -16,7 +14,7 @@ use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// A set, with the server's data about it.
 pub struct ServedSet {
@@ -141,54 +139,10 @@ pub struct Site {
     pub store: Option<PathBuf>,
 }
 
-/// The site that new requests use. It can be replaced while the server runs; requests in progress
-/// finish with the site that they began with.
-pub struct CurrentSite {
-    site: RwLock<Arc<Site>>,
-    trusted_proxies: RwLock<Option<TrustedProxies>>,
-    pub(crate) access_log: Arc<CurrentLog>,
-}
-
-impl CurrentSite {
-    /// Creates a value with this site as the current one.
-    pub fn new(site: impl Into<Arc<Site>>) -> Self {
-        Self {
-            site: RwLock::new(site.into()),
-            trusted_proxies: RwLock::default(),
-            access_log: Arc::default(),
-        }
-    }
-
-    /// Returns the site that new requests use now.
-    pub fn now(&self) -> Arc<Site> {
-        Arc::clone(&self.site.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Replaces the site for all later requests.
-    pub fn replace(&self, site: impl Into<Arc<Site>>) {
-        let site = site.into();
-        let old = std::mem::replace(
-            &mut *self.site.write().unwrap_or_else(PoisonError::into_inner),
-            site,
-        );
-        // Dropping a site may take time; requests do not wait for it.
-        drop(old);
-    }
-
-    /// Replaces the trusted proxies of the server's options.
-    pub fn trust_proxies(&self, proxies: TrustedProxies) {
-        *self.trusted_proxies.write().unwrap_or_else(PoisonError::into_inner) = Some(proxies);
-    }
-
-    /// Logs later requests here, and closes the former log once its lines are written. It waits for
-    /// the disk.
-    pub fn log_access(&self, log: Option<AccessLog>) {
-        self.access_log.replace(log);
-    }
-
-    /// The trusted proxies that replace the ones of the server's options.
-    pub(crate) fn trusted_proxies(&self) -> Option<TrustedProxies> {
-        self.trusted_proxies.read().unwrap_or_else(PoisonError::into_inner).clone()
+impl Site {
+    /// Whether the file of tokens contains at least one token.
+    pub fn has_tokens(&self) -> bool {
+        self.api.as_ref().is_some_and(|api| !api.tokens.current().is_empty())
     }
 }
 

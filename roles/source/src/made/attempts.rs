@@ -67,6 +67,11 @@ impl Attempts {
         self.lock().not_before.is_some_and(|time| Instant::now() < time)
     }
 
+    /// Ends the pause after a failure.
+    pub(crate) fn end_pause(&self) {
+        self.lock().not_before = None;
+    }
+
     /// Error of the last attempt, and the time until the next attempt.
     pub(crate) fn failure(&self) -> Option<(String, Duration)> {
         let state = self.lock();

@@ -116,6 +116,11 @@ impl WatchStatus {
         self.lock().confirmed = true;
     }
 
+    /// Whether the set has something to read: a folder, files or an endpoint.
+    pub fn can_scan(&self) -> bool {
+        !self.lock().is_unwatched
+    }
+
     /// Requests that the folder, the files or the endpoint is read now, or again after the reading in
     /// progress. Several requests before the reading begins are one. Returns whether the set has
     /// something to read.

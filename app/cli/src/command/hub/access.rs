@@ -106,12 +106,19 @@ impl HubAccess {
         }
     }
 
-    /// Sets a cursor.
-    pub(super) fn replay(&self, id: i64, after: u64) -> Result<Value> {
+    /// Sets a cursor; `None` attempts the next delivery at once.
+    pub(super) fn replay(&self, id: i64, after: Option<u64>) -> Result<Value> {
         match self {
-            Self::Server { .. } => self.ask(&format!("/targets/{id}/replay?after={after}"), true),
+            Self::Server { .. } => {
+                let query = after.map(|after| format!("?after={after}")).unwrap_or_default();
+                self.ask(&format!("/targets/{id}/replay{query}"), true)
+            }
             Self::Store { store, .. } => {
-                let target = one(store.replay(TargetId(id), Offset(after)))?;
+                let after = match after {
+                    Some(after) => Offset(after),
+                    None => one(store.target(TargetId(id)))?.cursor,
+                };
+                let target = one(store.replay(TargetId(id), after))?;
                 to_json(&TargetAnswer::read(store, target)?)
             }
         }

@@ -21,7 +21,7 @@ pub(crate) enum HubCommand {
     Targets(TargetsArgs),
     /// List the last deliveries to a target, and its dead letters
     Attempts(TargetArgs),
-    /// Deliver again all notifications after a given one
+    /// Deliver again all notifications after a given one, or try a failed delivery again at once
     Replay(ReplayArgs),
     /// End a subscription
     End(EndArgs),
@@ -70,9 +70,9 @@ pub(crate) struct TargetArgs {
 pub(crate) struct ReplayArgs {
     /// The target's number
     target: i64,
-    /// Deliver again the notifications after this one; 0 for all that are kept
+    /// Deliver again the notifications after this one; 0 for all that are kept [default: the last one that was delivered]
     #[arg(long, value_name = "OFFSET")]
-    after: u64,
+    after: Option<u64>,
     #[command(flatten)]
     how: HowArgs,
 }

@@ -2,6 +2,7 @@
 
 use super::open_sets::{RunningSet, open_all};
 use crate::admin::served::ServedAdmin;
+use crate::command::status;
 use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
 use crate::config::listen::{open_access_log, reopen};
@@ -187,7 +188,10 @@ impl Running {
         let status =
             crate::program::service::status_of(runtime.handle().clone(), Arc::clone(&site));
         let handle = runtime.handle();
-        let admin = crate::admin::served::start(handle, &site, data, config.admin.as_ref())?;
+        let listed = config.file.clone();
+        let copies = move || listed.as_deref().map(status::copies_of_jobs).unwrap_or_default();
+        let operators = config.admin.as_ref();
+        let admin = crate::admin::served::start(handle, &site, data, operators, Box::new(copies))?;
         let thread = start_server(runtime, server, Arc::clone(&site), stopped)?;
         parts.stores.keep();
         let base_url = parts.urls.base().to_owned();

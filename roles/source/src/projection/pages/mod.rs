@@ -26,7 +26,7 @@ use abreast_core::Position;
 use paths::{Form, PagePath, SetPage, SourcePage};
 use resource::Asked;
 use resources::View;
-pub use shell::{Escape, HTML, Shell, content_security_policy, framed, problem_page};
+pub use shell::{Count, Escape, HTML, Shell, Size, content_security_policy, framed, problem_page};
 pub(crate) use shell::{Time, is_web, page};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;

@@ -167,7 +167,7 @@ impl fmt::Display for Time {
 
 /// A number of bytes, such as `1.2 MB`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size(pub(super) u64);
+pub struct Size(pub u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +187,7 @@ impl fmt::Display for Size {
 
 /// A number with separated thousands, such as `12 345`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Count(pub(super) u64);
+pub struct Count(pub u64);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

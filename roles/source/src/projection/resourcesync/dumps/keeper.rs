@@ -82,6 +82,8 @@ pub struct SetDumps {
     whole: Mutex<HashSet<PathBuf>>,
     /// Whether a Resource Dump was requested.
     wanted: AtomicBool,
+    /// Whether an operator requested all dumps, of any age.
+    at_once: AtomicBool,
     plan: Mutex<Plan>,
     of_resources: Attempts,
     of_changes: Attempts,
@@ -143,6 +145,7 @@ impl Dumps {
             since: Mutex::new(since),
             whole: Mutex::default(),
             wanted: AtomicBool::new(false),
+            at_once: AtomicBool::new(false),
             plan: Mutex::default(),
             of_resources: attempts("resources"),
             of_changes: attempts("changes"),
@@ -225,6 +228,15 @@ impl SetDumps {
         }
     }
 
+    /// Makes the dumps of all changes until now at once, also if the newest ones are recent or the
+    /// last attempt failed. Does not wait for the end.
+    pub fn make_now(&self) {
+        self.of_resources.end_pause();
+        self.of_changes.end_pause();
+        self.at_once.store(true, Ordering::Relaxed);
+        self.shared.signal.wake();
+    }
+
     /// Path of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
     pub fn file(&self, name: &str) -> Option<PathBuf> {
         self.known_file(name).map(|(path, _)| path)
@@ -304,15 +316,16 @@ impl SetDumps {
         if self.stopped.load(Ordering::SeqCst) {
             return;
         }
-        self.make_resource_dump();
+        let at_once = self.at_once.swap(false, Ordering::Relaxed);
+        self.make_resource_dump(at_once);
         if self.set.options.changes {
-            self.make_change_dumps();
+            self.make_change_dumps(at_once);
         }
         self.retire();
     }
 
-    fn make_resource_dump(&self) {
-        if self.resource_dump_is_due() {
+    fn make_resource_dump(&self, at_once: bool) {
+        if self.resource_dump_is_due(at_once) {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
             let made = self.attempt(DumpKind::Resources, || {
@@ -326,17 +339,18 @@ impl SetDumps {
         }
     }
 
-    fn resource_dump_is_due(&self) -> bool {
+    fn resource_dump_is_due(&self, at_once: bool) -> bool {
         let Ok(head) = self.log().head(self.set.id) else { return false };
         if head.importing || self.of_resources.rests() {
             return false;
         }
-        let asked = self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
+        let asked = at_once || self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
         match lock(&self.resources).dumps.last() {
             None => asked,
             Some(newest) => {
-                let is_over =
-                    || self.of_resources.is_over(self.set.options.every, newest.end, now());
+                let is_over = || {
+                    at_once || self.of_resources.is_over(self.set.options.every, newest.end, now())
+                };
                 // A dump of an earlier log may have resources that the set does not have.
                 let due = asked
                     && (newest.begin < head.created || newest.begin != head.time && is_over());
@@ -348,9 +362,9 @@ impl SetDumps {
         }
     }
 
-    fn make_change_dumps(&self) {
+    fn make_change_dumps(&self, at_once: bool) {
         let make = || {
-            let Some(range) = self.next_changes()? else { return Ok(None) };
+            let Some(range) = self.next_changes(at_once)? else { return Ok(None) };
             let job = self.job(&self.set.options);
             let name = lock(&self.changes).name(range.until);
             let dump = made(&self.changes, &name, |folder| {
@@ -368,7 +382,7 @@ impl SetDumps {
     }
 
     /// Changes for the next package, if one is due.
-    fn next_changes(&self) -> Result<Option<Range>, DumpError> {
+    fn next_changes(&self, at_once: bool) -> Result<Option<Range>, DumpError> {
         let set = self.set.id;
         loop {
             let head = self.log().head(set)?;
@@ -380,7 +394,7 @@ impl SetDumps {
                 Some(covered) => covered,
                 None => self.begin_of_changes()?,
             };
-            let due = self.of_changes.is_over(self.set.options.every, from, now());
+            let due = at_once || self.of_changes.is_over(self.set.options.every, from, now());
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));

@@ -1,0 +1,178 @@
+//! The report on a running server.
+
+use abreast_core::{Clock as _, SystemClock};
+use abreast_maintenance::{
+    Attention, DiskUse, DumpUse, SetStatus, StoreStatus, free_bytes, hub_status,
+};
+use abreast_server::{ServedSet, Site};
+use abreast_source::SetState;
+use abreast_store::hub::TopicSummary;
+use abreast_store::summary::read_sets;
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Subscriptions that ended within this time are reported, in microseconds.
+const ENDED_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+/// Reports on a running server.
+#[derive(Clone, Debug)]
+pub struct SiteReport {
+    data: PathBuf,
+}
+
+impl SiteReport {
+    /// Reports on a server with its store in the folder `data`.
+    pub fn new(data: &Path) -> Self {
+        Self { data: std::path::absolute(data).unwrap_or_else(|_| data.to_owned()) }
+    }
+
+    /// The report, from memory and the databases.
+    pub fn store(&self, site: &Site) -> StoreStatus {
+        let place = self.data.display().to_string();
+        let mut status = StoreStatus {
+            state: "serving".to_owned(),
+            process: Some(std::process::id()),
+            url: Some(site.publisher.urls().base().to_owned()),
+            ..StoreStatus::default()
+        };
+        let since = Timestamp::from_micros(SystemClock.now().as_micros() - ENDED_MICROS);
+        let mut topics = None;
+        if let Some(hub) = &site.hub {
+            match hub.hub.store().summary(since) {
+                Ok(summary) => {
+                    let metrics = hub.hub.metrics();
+                    let mut hub_status = hub_status(&summary, &place);
+                    // A process has the store open.
+                    for attention in &mut hub_status.attention {
+                        let server = format!("--server {}", site.publisher.urls().base());
+                        attention.help =
+                            attention.help.replace(&format!("--data {place}"), &server);
+                    }
+                    hub_status.delivered = Some(metrics.delivered);
+                    hub_status.failed = Some(metrics.failed);
+                    status.hub = Some(hub_status);
+                    topics = Some(summary.topics);
+                }
+                Err(error) => {
+                    let help = format!("abreast check {place}");
+                    status.attention.push(Attention::new(with_cause(&error), help));
+                }
+            }
+        }
+        let stored = read_sets(&self.data.join("source.db")).unwrap_or_default();
+        let kept: HashMap<String, Option<u64>> =
+            stored.into_iter().map(|set| (set.slug, set.kept_bytes)).collect();
+        for set in site.sets.all() {
+            let mut set = self.set(site, set, topics.as_deref());
+            set.versions_bytes = kept.get(&set.name).copied().flatten();
+            status.sets.push(set);
+        }
+        let length = |name: &str| std::fs::metadata(self.data.join(name)).map_or(0, |m| m.len());
+        let files = ["source.db", "source.db-wal", "hub.db", "hub.db-wal"];
+        let dumps = status.sets.iter().filter_map(|set| set.dumps.as_ref());
+        status.disk = Some(DiskUse {
+            databases: files.into_iter().map(length).sum(),
+            contents: status.sets.iter().filter_map(|set| set.versions_bytes).sum(),
+            dumps: dumps.map(|dumps| dumps.bytes).sum(),
+            free: free_bytes(&self.data),
+        });
+        if let Err(error) = site.publisher.log().check_available() {
+            let help = "make room on the disk, or put the folder of the store back";
+            status.attention.push(Attention::new(error.to_string(), help));
+        }
+        status.place = place;
+        status
+    }
+
+    fn set(&self, site: &Site, set: &ServedSet, topics: Option<&[TopicSummary]>) -> SetStatus {
+        let (published, log) = (&set.published, site.publisher.log());
+        let watch = &published.watch;
+        let mut status = SetStatus {
+            name: published.slug.clone(),
+            last_scan: watch.last_scan().map(|time| time.to_string()),
+            unreadable_files: watch.problems(),
+            held_deletions: watch.held().map_or(0, |held| held.missing),
+            dumps: dump_use(set),
+            ..SetStatus::default()
+        };
+        if let Some(topics) = topics {
+            status.note_subscribers(topics);
+        }
+        match log.head(published.id) {
+            Ok(head) => {
+                status.resources = head.resources;
+                status.position = head.position.0;
+                status.last_change = (head.position.0 > 0).then(|| head.time.to_string());
+            }
+            Err(error) => {
+                let help = format!("abreast check {}", self.data.display());
+                status.attention.push(Attention::new(error.to_string(), help));
+            }
+        }
+        let state = SetState::of(&**log, published);
+        state.as_ref().map_or("failed", SetState::name).clone_into(&mut status.state);
+        if let Ok(state) = &state
+            && let Some(attention) =
+                self.attention(site.publisher.urls().base(), state, &status.name)
+        {
+            status.attention.push(attention);
+        }
+        if let Some(first) = watch.problem_texts().first() {
+            let message =
+                format!("{} files cannot be read, such as {first}", status.unreadable_files);
+            status.attention.push(Attention::new(message, "let the user of the server read them"));
+        }
+        if let Some((error, times)) = published.dumps().and_then(|dumps| dumps.failure()) {
+            let message = format!("dumps failed {times} times: {error}");
+            status.attention.push(Attention::new(message, "see the log of the server"));
+        }
+        status
+    }
+
+    fn attention(&self, base: &str, state: &SetState, name: &str) -> Option<Attention> {
+        Some(match state {
+            SetState::Ready | SetState::Reading | SetState::Confirmed(_) => return None,
+            SetState::Held(held) => Attention::new(
+                held.to_string(),
+                format!(
+                    "if {}, release them: curl -X POST -H 'Authorization: Bearer TOKEN' {base}api/v1/sets/{name}/deletions (a token of \
+                     scope `admin`: abreast token create --scope admin), or restart the server with --confirm-deletions",
+                    held.if_intended()
+                ),
+            ),
+            SetState::Incomplete => Attention::new(
+                "the first reading or import of the set is not complete",
+                "repeat the import, or restart the server",
+            ),
+            SetState::Missing(reason) => {
+                Attention::new(reason.clone(), "make the folder or endpoint available again")
+            }
+            SetState::Failed(reason) => Attention::new(
+                reason.clone(),
+                format!("make room on the disk, then abreast check {}", self.data.display()),
+            ),
+        })
+    }
+}
+
+/// An error with its causes in one line.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+fn dump_use(set: &ServedSet) -> Option<DumpUse> {
+    let dumps = set.published.dumps()?;
+    let all: Vec<_> = dumps.resources().into_iter().chain(dumps.changes()).collect();
+    Some(DumpUse {
+        packages: all.iter().map(|dump| dump.packages.len() as u64).sum(),
+        bytes: all.iter().map(|dump| dump.bytes()).sum(),
+        newest: all.iter().map(|dump| dump.end).max().map(|end| end.to_string()),
+    })
+}

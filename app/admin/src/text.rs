@@ -1,0 +1,57 @@
+//! Numbers and times for people.
+
+use abreast_source::projection::pages::{Count, Size};
+
+/// A time of a report for people.
+#[expect(clippy::ref_option, reason = "templates pass fields by reference")]
+pub(crate) fn moment(time: &Option<String>) -> String {
+    let Some((day, rest)) = time.as_deref().and_then(|time| time.split_once('T')) else {
+        return String::new();
+    };
+    format!("{day} {} UTC", rest.get(..5).unwrap_or(rest))
+}
+
+/// A number for people.
+pub(crate) const fn count(number: &u64) -> Count {
+    Count(*number)
+}
+
+/// A number of bytes for people.
+pub(crate) const fn size(bytes: &u64) -> Size {
+    Size(*bytes)
+}
+
+/// A time span for people.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        0.0 => "0 s".to_owned(),
+        ..1.0 => format!("{:.0} ms", seconds * 1_000.0),
+        ..100.0 => format!("{seconds:.1} s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..360_000.0 => format!("{:.0} h", seconds / 3_600.0),
+        _ => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
+/// A whole number for people.
+pub(crate) fn number(value: f64) -> String {
+    Count(value.round() as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_to_the_minute() {
+        let of = |time: &str| moment(&Some(time.to_owned()));
+        assert_eq!(of("2026-02-01T10:03:04.5Z"), "2026-02-01 10:03 UTC");
+        assert_eq!((of("x"), moment(&None)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        let shown = [0.0, 0.0042, 1.25, 99.9, 150.0, 7_200.0, 400_000.0].map(duration);
+        assert_eq!(shown, ["0 s", "4 ms", "1.2 s", "99.9 s", "2 min", "2 h", "5 days"]);
+    }
+}

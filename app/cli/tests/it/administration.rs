@@ -1,0 +1,314 @@
+//! The pages at `/admin`: who may see them, what their forms do, and what they show.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::{Running, eventually, run};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+/// A server with two sets, a webhook that nothing answers, and a job.
+struct World {
+    place: tempfile::TempDir,
+    _child: Running,
+    address: String,
+}
+
+impl World {
+    fn start() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().display();
+        fs::create_dir(place.path().join("papers")).unwrap();
+        for number in 0..20 {
+            fs::write(place.path().join(format!("papers/{number}")), "text").unwrap();
+        }
+        let secret = place.path().join("secret");
+        fs::write(&secret, "a secret of enough length\n").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let closed = unused_address();
+        let config = format!(
+            "data = \"{root}/data\"\n[notify]\ndebounce = \"30ms\"\n\
+             [[set]]\nname = \"papers\"\nfolder = \"{root}/papers\"\ndebounce = \"30ms\"\nrescan = \"1d\"\n\
+             dumps = {{ every = \"1d\", changes = true }}\n\
+             [[set.webhook]]\nurl = \"http://{closed}/hook\"\nsecret_file = \"{root}/secret\"\n\
+             [[set]]\nname = \"records\"\norigin = \"records\"\n\
+             [[mirror]]\nname = \"elsewhere\"\nurl = \"http://{closed}/\"\nfolder = \"{root}/copy\"\n"
+        );
+        let path = place.path().join("abreast.toml");
+        fs::write(&path, config).unwrap();
+        let Source { child, address, .. } = Source::start_config(path.to_str().unwrap());
+        Self { place, _child: child, address }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Creates a token, and waits until the server knows it.
+    fn token(&self, name: &str, more: &[&str]) -> String {
+        let mut command = abreast();
+        command
+            .args(["token", "create", "--name", name, "--data"])
+            .arg(self.path("data"))
+            .args(more);
+        let made = String::from_utf8(run(&mut command).stdout).unwrap();
+        let token = made.split_whitespace().find(|word| word.starts_with("abreast_")).unwrap();
+        eventually("the server knows the token", || {
+            !self.sign_in(token).1.contains("There is no such token")
+        });
+        token.to_owned()
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let address = &self.address;
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAccept: text/html\r\n\
+             Content-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    /// Headers of a form that a page of the server sends.
+    fn from_page(&self, more: &str) -> String {
+        format!("Origin: http://{}\r\n{more}", self.address)
+    }
+
+    fn sign_in(&self, token: &str) -> (u16, String) {
+        self.ask("POST", "/admin/sign-in", &self.from_page(""), &format!("token={token}"))
+    }
+
+    /// The header with the cookie of a new administrator.
+    fn cookie(&self, name: &str) -> String {
+        let (status, answer) = self.sign_in(&self.token(name, &["--scope", "admin"]));
+        assert_eq!(status, 303, "{answer}");
+        let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
+        let (cookie, attributes) = cookie.split_once("\r\n").unwrap().0.split_once(';').unwrap();
+        assert_eq!(attributes, " Max-Age=43200; HttpOnly; SameSite=Strict");
+        format!("Cookie: other=1; {cookie}\r\n")
+    }
+
+    fn page(&self, cookie: &str, path: &str) -> String {
+        let (status, answer) = self.ask("GET", path, cookie, "");
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+}
+
+#[test]
+fn only_administrators_see_the_pages() {
+    let world = World::start();
+    let (_, answer) = world.ask("GET", "/admin/sign-in", "", "");
+    assert!(answer.contains("abreast token create --name NAME --scope admin --data DIR"));
+    for (path, sign_in) in [("/admin/", "./sign-in"), ("/admin/sets/papers", "../sign-in")] {
+        for cookie in ["", "Cookie: abreast_admin=\r\n", "Cookie: abreast_admin=abreast_x\r\n"] {
+            let (status, answer) = world.ask("GET", path, cookie, "");
+            assert_eq!(status, 303, "{path}");
+            assert!(answer.contains(&format!("location: {sign_in}\r\n")), "{answer}");
+        }
+    }
+    assert!(world.ask("GET", "/admin", "", "").1.contains("location: admin/\r\n"));
+    // Neither other scopes nor single sets are enough.
+    for (name, more) in [
+        ("reader", &["--scope", "read"][..]),
+        ("writer", &["--scope", "write"]),
+        ("some", &["--scope", "admin", "--set", "papers"]),
+    ] {
+        let token = world.token(name, more);
+        let (status, answer) = world.sign_in(&token);
+        assert!(status == 403 && !answer.contains("set-cookie"), "{name}: {answer}");
+        assert!(answer.contains(&format!("The token {name} does not have the scope admin")));
+        assert_eq!(
+            world.ask("GET", "/admin/", &format!("Cookie: abreast_admin={token}\r\n"), "").0,
+            303
+        );
+    }
+    for wrong in ["", "abreast_nothing", &"x".repeat(1_000)] {
+        assert_eq!(world.sign_in(wrong).0, 403);
+    }
+    assert_eq!(world.sign_in(&"x".repeat(5_000)).0, 413);
+    let cookie = world.cookie("alice");
+    let page = world.page(&cookie, "/admin/");
+    for header in [
+        "cache-control: no-store",
+        "referrer-policy: same-origin",
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ] {
+        assert!(page.contains(header), "{header}: {page}");
+    }
+    assert!(!page.contains("access-control-allow-origin"));
+    let (headers, _) = page.split_once("\r\n\r\n").unwrap();
+    assert!(!headers.contains("script-src"), "{headers}");
+    assert_eq!(world.ask("PUT", "/admin/", &cookie, "").0, 405);
+    // A token that is revoked ends its sessions.
+    let data = world.path("data");
+    assert!(
+        run(abreast().args(["token", "revoke", "alice", "--data"]).arg(&data)).status.success()
+    );
+    eventually("the session has ended", || world.ask("GET", "/admin/", &cookie, "").0 == 303);
+    let other = world.cookie("bob");
+    let (_, answer) = world.ask("POST", "/admin/sign-out", &world.from_page(&other), "");
+    assert!(answer.contains("set-cookie: abreast_admin=; Max-Age=0;"), "{answer}");
+}
+
+#[test]
+fn forms_of_other_pages_do_nothing() {
+    let world = World::start();
+    let cookie = world.cookie("alice");
+    let path = "/admin/api/v1/sets/papers/scan";
+    let own = format!("Origin: http://{}\r\n", world.address);
+    for origin in [
+        String::new(),
+        "Origin: null\r\n".to_owned(),
+        "Origin: https://evil.example\r\n".to_owned(),
+        format!("{own}Sec-Fetch-Site: cross-site\r\n"),
+        format!("{own}Sec-Fetch-Site: same-site\r\n"),
+        format!("{own}Sec-Fetch-Site: none\r\n"),
+    ] {
+        let (status, answer) = world.ask("POST", path, &format!("{origin}{cookie}"), "");
+        assert_eq!(status, 403, "{origin}: {answer}");
+        let (status, _) = world.ask("POST", "/admin/sign-in", &origin, "token=x");
+        assert_eq!(status, 403, "{origin}");
+    }
+    let from_page = world.from_page(&cookie);
+    assert_eq!(world.ask("POST", path, &from_page, "").0, 303);
+    // Without a session, a form leads to the page to sign in.
+    let (status, answer) = world.ask("POST", path, &world.from_page(""), "");
+    assert!(status == 303 && answer.contains("sign-in"), "{answer}");
+    // Forms do what is for operators, and lead back to pages for administrators only.
+    for path in ["sets/papers/changes", "sets/papers/push", "sets/papers/entities", "nothing"] {
+        let (status, _) = world.ask("POST", &format!("/admin/api/v1/{path}"), &from_page, "[]");
+        assert_eq!(status, 404, "{path}");
+    }
+    for back in ["//evil.example", "https://evil.example/", "../../papers", "\\evil"] {
+        let (_, answer) = world.ask("POST", path, &from_page, &format!("back={back}"));
+        assert!(answer.contains("location: ../../../../\r\n"), "{back}: {answer}");
+    }
+    let (_, answer) = world.ask("POST", path, &from_page, "back=sets%2Fpapers%3Fdone%3Dscan");
+    assert!(answer.contains("location: ../../../../sets/papers?done=scan\r\n"), "{answer}");
+}
+
+#[test]
+fn administrators_scan_dump_and_confirm_deletions() {
+    let world = World::start();
+    let cookie = world.cookie("alice");
+    let form = |path: &str| {
+        let path = format!("/admin/api/v1/sets/{path}");
+        world.ask("POST", &path, &world.from_page(&cookie), "back=sets/papers?done=scan").0
+    };
+    eventually("the first dump is made", || {
+        world.page(&cookie, "/admin/sets/papers").contains("resources-")
+    });
+    let page = world.page(&cookie, "/admin/sets/papers?done=scan");
+    for part in ["Scan now", "Make dumps now", "The scan has been requested."] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("Confirm"), "{page}");
+    let dumps = || world.page(&cookie, "/admin/sets/papers").matches("<th scope=\"row\">").count();
+    let before = dumps();
+    fs::write(world.path("papers/new"), "text").unwrap();
+    eventually("the change is recorded", || {
+        world.page(&cookie, "/admin/sets/papers").contains("at most 1, now 1")
+    });
+    // The newest dump is younger than a day.
+    assert_eq!(form("papers/dumps"), 303);
+    eventually("both dumps are made", || dumps() >= before + 2);
+    assert_eq!(
+        (form("records/dumps"), form("records/scan"), form("missing/scan")),
+        (409, 409, 404)
+    );
+    for entry in fs::read_dir(world.path("papers")).unwrap().skip(1) {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    assert_eq!(form("papers/scan"), 303);
+    eventually("deletions are held", || {
+        let page = world.page(&cookie, "/admin/sets/papers");
+        page.contains("Confirm 20 deletions") && page.contains("<dd>held</dd>")
+    });
+    assert!(world.page(&cookie, "/admin/").contains("<strong>Set papers:</strong>"));
+    assert_eq!(form("papers/deletions"), 303);
+    assert!(world.page(&cookie, "/admin/sets/papers").contains("<dt>Resources</dt><dd>1</dd>"));
+    assert_eq!(world.ask("GET", "/admin/sets/missing", &cookie, "").0, 404);
+    let log = world.page(&cookie, "/admin/log");
+    let done = "carried out: POST /api/v1/sets/papers/deletions administrator=&quot;alice&quot;";
+    assert!(log.contains(done), "{log}");
+}
+
+#[test]
+fn administrators_retry_and_end_deliveries() {
+    let world = World::start();
+    let cookie = world.cookie("alice");
+    fs::write(world.path("papers/new"), "text").unwrap();
+    let failing = || world.page(&cookie, "/admin/deliveries");
+    eventually("the delivery fails", || failing().contains("Failing longest"));
+    let (_, rest) =
+        failing().split_once("./targets/").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let target = rest.split('"').next().unwrap().to_owned();
+    let page = || world.page(&cookie, &format!("/admin/targets/{target}"));
+    let attempts = |page: &str| page.matches("<tr><td>").count();
+    let before = attempts(&page());
+    assert!(page().contains("<dt>Kind</dt><dd>webhook</dd>") && before >= 1, "{}", page());
+    let form = |action: &str| {
+        let path = format!("/admin/api/v1/hub/targets/{target}/{action}");
+        world.ask("POST", &path, &world.from_page(&cookie), "back=deliveries")
+    };
+    assert_eq!(form("replay").0, 303);
+    eventually("the delivery is attempted again", || attempts(&page()) > before);
+    assert!(world.page(&cookie, "/admin/").contains("<strong>Deliveries:</strong>"));
+    assert_eq!(form("end").0, 303);
+    assert_eq!(world.ask("GET", &format!("/admin/targets/{target}"), &cookie, "").0, 404);
+    assert_eq!(form("replay").0, 404);
+    for missing in ["targets/x", "targets/0", "topics/99", "topics/", "other", "sets/"] {
+        assert_eq!(world.ask("GET", &format!("/admin/{missing}"), &cookie, "").0, 404, "{missing}");
+    }
+}
+
+#[test]
+fn the_log_is_shown_as_text() {
+    let world = World::start();
+    let cookie = world.cookie("alice");
+    assert_eq!(world.sign_in("wrong").0, 403);
+    let log = world.page(&cookie, "/admin/log?level=WARN");
+    assert!(log.contains("could not sign in: There is no such token."), "{log}");
+    assert!(log.contains("client=127.0.0.1"), "{log}");
+    assert!(!log.contains("<td>INFO</td>"), "{log}");
+    assert!(world.page(&cookie, "/admin/log").contains("<td>INFO</td>"));
+    // The name of a resource cannot become markup.
+    let name = "<img src=x onerror=alert(1)>";
+    fs::write(world.path("papers").join(name), "x").unwrap();
+    fs::set_permissions(world.path("papers").join(name), fs::Permissions::from_mode(0o200))
+        .unwrap();
+    for path in ["/admin/", "/admin/log", "/admin/sets/papers", "/admin/deliveries"] {
+        assert!(!world.page(&cookie, path).contains("<img src=x"), "{path}");
+    }
+}
+
+#[test]
+fn copies_of_the_configuration_are_listed() {
+    let world = World::start();
+    let page = world.page(&world.cookie("alice"), "/admin/");
+    assert!(page.contains("<th scope=\"row\">elsewhere</th>"), "{page}");
+    assert!(page.contains("Copy elsewhere:") && page.contains("no copy yet"), "{page}");
+}
+
+#[test]
+fn a_hub_alone_has_the_pages() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = abreast();
+    command
+        .args(["hub", "--open", "--listen", "127.0.0.1:0", "--data"])
+        .arg(place.path().join("data"));
+    let (child, address) = crate::push::started_hub(&mut command);
+    let world = World { place, _child: child, address };
+    let cookie = world.cookie("alice");
+    let page = world.page(&cookie, "/admin/");
+    assert!(page.contains("Deliveries") && !page.contains("<h2>Sets</h2>"), "{page}");
+    assert!(world.page(&cookie, "/admin/deliveries").contains("No topic has been published yet."));
+}
