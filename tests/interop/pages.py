@@ -84,6 +84,7 @@ class Check:
                 context.close()
 
     def sign_in(self, page):
+        page.focus("#token")
         page.keyboard.type(self.token)
         page.keyboard.press("Enter")
         page.wait_for_url("**/admin/")

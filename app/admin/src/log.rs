@@ -57,11 +57,21 @@ impl Line {
             (time, rest) = (first, after.trim_start());
         }
         let level = rest.split(' ').next().filter(|word| LEVELS.contains(word)).unwrap_or_default();
+        let mut message = rest[level.len()..].trim_start();
+        let mut of = "";
+        // The field of the set or the job is the last one.
+        for name in [" set=\"", " job=\""] {
+            if let Some((before, value)) = message.rsplit_once(name)
+                && let Some(value) = value.strip_suffix('"')
+            {
+                (message, of) = (before, value);
+            }
+        }
         Self {
             time: time.to_owned(),
             level: level.to_owned(),
-            of: String::new(),
-            message: rest[level.len()..].trim_start().to_owned(),
+            of: of.to_owned(),
+            message: message.to_owned(),
         }
     }
 }
@@ -96,8 +106,8 @@ mod tests {
         );
         let parts = (&*line.time, &*line.level, &*line.of, &*line.message);
         assert_eq!(parts, ("2026-02-01T10:00:00Z", "WARN", "a", "m n=3"));
-        let line = Line::parse("2026-02-01T10:00:00.5Z  INFO m set=\"a\"");
-        assert_eq!((&*line.level, &*line.message), ("INFO", "m set=\"a\""));
+        let line = Line::parse("2026-02-01T10:00:00.5Z  INFO m n=1 set=\"a\"");
+        assert_eq!((&*line.level, &*line.of, &*line.message), ("INFO", "a", "m n=1"));
         let line = Line::parse("  help: x");
         assert_eq!((&*line.time, &*line.level, &*line.message), ("", "", "help: x"));
         assert_eq!(Line::parse("").message, "");

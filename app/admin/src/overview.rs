@@ -33,9 +33,9 @@ impl Overview<'_> {
         match (set.subscribers_lag, set.subscribers_lag_seconds) {
             (Some(lag @ 1..), Some(seconds)) => {
                 let noun = if lag == 1 { "notification" } else { "notifications" };
-                format!("{lag} {noun}, {} behind", duration(seconds as f64))
+                format!("; {lag} {noun}, {} behind", duration(seconds as f64))
             }
-            (Some(lag @ 1..), None) => format!("{lag} behind"),
+            (Some(lag @ 1..), None) => format!("; {lag} behind"),
             _ => String::new(),
         }
     }

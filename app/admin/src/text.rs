@@ -11,6 +11,14 @@ pub(crate) fn moment(time: &Option<String>) -> String {
     format!("{day} {} UTC", rest.get(..5).unwrap_or(rest))
 }
 
+/// A time for people, to the second.
+pub(crate) fn second(time: &str) -> String {
+    match time.split_once('T') {
+        Some((day, rest)) => format!("{day} {} UTC", rest.get(..8).unwrap_or(rest)),
+        None => time.to_owned(),
+    }
+}
+
 /// A number for people.
 pub(crate) const fn count(number: &u64) -> Count {
     Count(*number)
@@ -47,6 +55,12 @@ mod tests {
         let of = |time: &str| moment(&Some(time.to_owned()));
         assert_eq!(of("2026-02-01T10:03:04.5Z"), "2026-02-01 10:03 UTC");
         assert_eq!((of("x"), moment(&None)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn times_of_the_log_have_seconds() {
+        assert_eq!(second("2026-02-01T10:03:04.5Z"), "2026-02-01 10:03:04 UTC");
+        assert_eq!([second(""), second("x")], ["", "x"]);
     }
 
     #[test]

@@ -252,7 +252,7 @@ fn administrators_retry_and_end_deliveries() {
         failing().split_once("./targets/").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let target = rest.split('"').next().unwrap().to_owned();
     let page = || world.page(&cookie, &format!("/admin/targets/{target}"));
-    let attempts = |page: &str| page.matches("<tr><td>").count();
+    let attempts = |page: &str| page.matches("<tr><td class=\"at\">").count();
     let before = attempts(&page());
     assert!(page().contains("<dt>Kind</dt><dd>webhook</dd>") && before >= 1, "{}", page());
     let form = |action: &str| {
