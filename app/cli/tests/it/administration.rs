@@ -30,7 +30,7 @@ impl World {
         let closed = unused_address();
         let config = format!(
             "data = \"{root}/data\"\n[notify]\ndebounce = \"30ms\"\n\
-             [[set]]\nname = \"papers\"\nfolder = \"{root}/papers\"\ndebounce = \"30ms\"\nrescan = \"1d\"\n\
+             [[set]]\nname = \"papers\"\nfolder = \"{root}/papers\"\ndebounce = \"30ms\"\nevents = false\nrescan = \"1d\"\n\
              dumps = {{ every = \"1d\", changes = true }}\n\
              [[set.webhook]]\nurl = \"http://{closed}/hook\"\nsecret_file = \"{root}/secret\"\n\
              [[set]]\nname = \"records\"\norigin = \"records\"\n\
@@ -215,6 +215,7 @@ fn administrators_scan_dump_and_confirm_deletions() {
     let before = dumps();
     fs::write(world.path("papers/new"), "text").unwrap();
     eventually("the change is recorded", || {
+        assert_eq!(form("papers/scan"), 303);
         world.page(&cookie, "/admin/sets/papers").contains("at most 1, now 1")
     });
     // The newest dump is younger than a day.
@@ -246,6 +247,8 @@ fn administrators_retry_and_end_deliveries() {
     let world = World::start();
     let cookie = world.cookie("alice");
     fs::write(world.path("papers/new"), "text").unwrap();
+    let scan = "/admin/api/v1/sets/papers/scan";
+    assert_eq!(world.ask("POST", scan, &world.from_page(&cookie), "").0, 303);
     let failing = || world.page(&cookie, "/admin/deliveries");
     eventually("the delivery fails", || failing().contains("Failing longest"));
     let (_, rest) =

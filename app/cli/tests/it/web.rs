@@ -5,6 +5,8 @@ use crate::world::{Source, abreast};
 use abreast_testkit::http::unused_address;
 use abreast_testkit::{eventually, provided, run};
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -86,6 +88,30 @@ fn iris_of_the_server_lead_to_descriptions() {
     assert!(head.contains("location: https://id.example.org/subjects/r/maps\r\n"), "{head}");
     for path in ["/map", "/maps/", "/subjects/maps"] {
         assert_eq!(source.answer(path).unwrap().0, 404, "{path}");
+    }
+}
+
+#[test]
+fn related_entities_have_labels_in_the_language_of_the_reader() {
+    let place = tempfile::tempdir().unwrap();
+    let source = publish(place.path());
+    let related = |language: &str| {
+        let request = format!(
+            "GET /subjects/r/atlases HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAccept: text/html\r\n\
+             {language}\r\n",
+            source.address
+        );
+        let mut stream = TcpStream::connect(&source.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        let (_, rest) = page.split_once("title=\"http://id.example.org/maps\"").unwrap();
+        rest.split_once("</a>").unwrap().0.to_owned()
+    };
+    assert_eq!(related("Accept-Language: de-AT, en;q=0.5\r\n"), " dir=\"auto\" lang=\"de\">Karten");
+    assert_eq!(related("Accept-Language: ar\r\n"), " dir=\"auto\" lang=\"ar\">خرائط");
+    for english in ["Accept-Language: en\r\n", ""] {
+        assert_eq!(related(english), " dir=\"auto\" lang=\"en\">Maps");
     }
 }
 

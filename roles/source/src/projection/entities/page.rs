@@ -3,7 +3,10 @@
 use super::entity::{Entity, EntityChange, Form};
 use crate::projection::pages::{Shell, Time, is_web, page};
 use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_rdf::{Prefixes, Statement, TermText, deprecation, entity_labels, statements};
+use abreast_core::State;
+use abreast_rdf::{
+    Label, Prefixes, Statement, TermText, deprecation, entity_labels, statements,
+};
 use askama::Template;
 use askama::filters::Safe;
 use std::collections::HashMap;
@@ -14,11 +17,14 @@ const SHOWN: usize = 300;
 const SHOWN_OF_CHANGE: usize = 50;
 /// Related entities whose labels are read for a page.
 const LABELS: usize = 200;
+/// Bytes of the descriptions of related entities that are read for labels in the language of a reader.
+/// Further entities have the label of the log.
+const LABELS_BYTES: u64 = 1 << 20;
 
 /// A term of a statement, for templates.
 #[derive(Clone)]
 enum Term {
-    Link { url: String, text: String, iri: String },
+    Link { url: String, text: String, language: Option<String>, iri: String },
     Text(String),
     Literal { value: String, language: Option<String>, datatype: Option<String> },
 }
@@ -81,7 +87,7 @@ pub(super) fn entity_page(
     changes: &[EntityChange],
     languages: &[String],
 ) -> Result<Vec<u8>, PublishError> {
-    let mut terms = Terms::new(publisher, set);
+    let mut terms = Terms::new(publisher, set, languages);
     let iri = &entity.iri;
     // The label of the log, as in lists, is for readers without a preferred language.
     let label = entity_labels(&entity.lines, iri, &[], languages).into_iter().next();
@@ -200,13 +206,27 @@ struct Terms<'p> {
     publisher: &'p Publisher,
     set: &'p PublishedSet,
     prefixes: Prefixes,
-    /// Address and label of each entity that was searched.
-    known: HashMap<String, Option<(String, Option<String>)>>,
+    /// Languages of the reader, the preferred first.
+    languages: &'p [String],
+    /// Bytes of descriptions that may still be read for labels.
+    left: u64,
+    /// Each entity that was searched.
+    known: HashMap<String, Option<Related>>,
+}
+
+/// An entity of this Source.
+#[derive(Clone)]
+struct Related {
+    url: String,
+    label: Option<String>,
+    /// Language of the label, if it is known.
+    language: Option<String>,
 }
 
 impl<'p> Terms<'p> {
-    fn new(publisher: &'p Publisher, set: &'p PublishedSet) -> Self {
-        Self { publisher, set, prefixes: Prefixes::default(), known: HashMap::new() }
+    fn new(publisher: &'p Publisher, set: &'p PublishedSet, languages: &'p [String]) -> Self {
+        let (prefixes, known) = (Prefixes::default(), HashMap::new());
+        Self { publisher, set, prefixes, languages, left: LABELS_BYTES, known }
     }
 
     fn of(&mut self, written: &[u8]) -> Term {
@@ -215,6 +235,7 @@ impl<'p> Terms<'p> {
             Some(TermText::Blank(label)) => Term::Link {
                 url: format!("#_:{label}"),
                 text: format!("_:{label}"),
+                language: None,
                 iri: format!("_:{label}"),
             },
             Some(TermText::Literal { value, language, datatype }) => Term::Literal {
@@ -230,14 +251,18 @@ impl<'p> Terms<'p> {
         let found = self.entity(iri);
         // Only `http` and `https` are links: browsers can open them, and they cannot be scripts.
         match found {
-            Some((url, label)) => Term::Link {
+            Some(Related { url, label, language }) => Term::Link {
                 url,
                 text: label.unwrap_or_else(|| iri.to_owned()),
+                language,
                 iri: iri.to_owned(),
             },
-            None if is_web(iri) => {
-                Term::Link { url: iri.to_owned(), text: self.short(iri), iri: iri.to_owned() }
-            }
+            None if is_web(iri) => Term::Link {
+                url: iri.to_owned(),
+                text: self.short(iri),
+                language: None,
+                iri: iri.to_owned(),
+            },
             None => Term::Text(iri.to_owned()),
         }
     }
@@ -246,8 +271,8 @@ impl<'p> Terms<'p> {
         self.prefixes.short(iri).unwrap_or_else(|| iri.to_owned())
     }
 
-    /// Address and label of an entity of this Source, in this set or in another one.
-    fn entity(&mut self, iri: &str) -> Option<(String, Option<String>)> {
+    /// An entity of this Source, in this set or in another one.
+    fn entity(&mut self, iri: &str) -> Option<Related> {
         if let Some(known) = self.known.get(iri) {
             return known.clone();
         }
@@ -261,10 +286,30 @@ impl<'p> Terms<'p> {
         let found = [self.set].into_iter().chain(others).find_map(|set| {
             // The page shows the IRI if the store cannot be read.
             let found = self.publisher.log().resource(set.id, iri).ok()??;
-            let label = found.state.description.and_then(|found| found.label);
-            Some((set.urls.naming().uri(iri), label))
+            Some((set, found.state))
+        });
+        let found = found.map(|(set, state)| {
+            let url = set.urls.naming().uri(iri);
+            if let Some(label) = self.label(set, iri, &state) {
+                let language = Some(label.language).filter(|language| !language.is_empty());
+                return Related { url, label: Some(label.text), language };
+            }
+            let label = state.description.and_then(|found| found.label);
+            Related { url, label, language: None }
         });
         self.known.insert(iri.to_owned(), found.clone());
         found
+    }
+
+    /// Label in the language of the reader, from the description; `None` if the reader prefers no
+    /// language, or enough was read for this page.
+    fn label(&mut self, set: &PublishedSet, iri: &str, state: &State) -> Option<Label> {
+        let length = state.length.unwrap_or(u64::MAX);
+        if self.languages.is_empty() || length > self.left {
+            return None;
+        }
+        self.left -= length;
+        let entity = Entity::read(&**self.publisher.log(), set, iri).ok()??;
+        entity_labels(&entity.lines, iri, &[], self.languages).into_iter().next()
     }
 }
