@@ -116,6 +116,64 @@ fn related_entities_have_labels_in_the_language_of_the_reader() {
 }
 
 #[test]
+fn static_sites_are_browsed_and_searched() {
+    let test = "static_sites_are_browsed_and_searched";
+    let (Some(python), Some(chromium)) =
+        (provided(test, "ABREAST_TEST_PYTHON"), provided(test, "ABREAST_TEST_CHROMIUM"))
+    else {
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let papers = place.path().join("papers");
+    let long = "x".repeat(150);
+    for folder in ["letters", "letters/1790", "Köln ~=x", ".hidden", &long] {
+        fs::create_dir_all(papers.join(folder)).unwrap();
+    }
+    for number in 0..900 {
+        fs::write(papers.join(format!("letters/{number}.xml")), "<letter/>").unwrap();
+    }
+    let odd = ["letters/1790/a b", "Köln ~=x/1%.txt", "Köln ~=x/<b>", "javascript.txt"];
+    for name in
+        odd.iter().map(|name| (*name).to_owned()).chain([format!("{long}/a"), format!("{long}/b")])
+    {
+        fs::write(papers.join(name), "text").unwrap();
+    }
+    let (site, address) = (place.path().join("site"), unused_address());
+    let build = || {
+        let mut command = abreast();
+        command.arg("build").arg(&papers).args([
+            "--copy",
+            "--base-url",
+            &format!("http://{address}/"),
+        ]);
+        let output = run(command.arg("--out").arg(&site));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    build();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/static_pages.py");
+    let port = address.port().to_string();
+    let output = run(Command::new(python)
+        .arg(script)
+        .arg(&site)
+        .arg(port)
+        .arg(chromium)
+        .args([".xml", "900"]));
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && text.starts_with("906 resources\n"), "{text}");
+    // A new file changes the page that lists it, or divides this page into two.
+    let pages = || abreast_testkit::folder::files(&site.join("papers/folders"));
+    let before = pages();
+    fs::write(papers.join("letters/5000.xml"), "<letter/>").unwrap();
+    build();
+    let after = pages();
+    let changed = after.iter().filter(|(name, bytes)| before.get(*name) != Some(*bytes)).count();
+    assert!((1..=3).contains(&changed) && before.len() >= 5, "{changed} of {}", before.len());
+    fs::remove_dir_all(papers.join("letters")).unwrap();
+    build();
+    assert!(!pages().keys().any(|name| name.starts_with("letters")), "{:?}", pages().keys());
+}
+
+#[test]
 fn pages_are_accessible_in_a_browser() {
     let test = "pages_are_accessible_in_a_browser";
     let (Some(python), Some(chromium)) =

@@ -4,9 +4,7 @@ use super::entity::{Entity, EntityChange, Form};
 use crate::projection::pages::{Shell, Time, is_web, page};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::State;
-use abreast_rdf::{
-    Label, Prefixes, Statement, TermText, deprecation, entity_labels, statements,
-};
+use abreast_rdf::{Label, Prefixes, Statement, TermText, deprecation, entity_labels, statements};
 use askama::Template;
 use askama::filters::Safe;
 use std::collections::HashMap;

@@ -109,14 +109,17 @@ struct Icon {
 }
 
 /// The script of the page of changes.
-const SCRIPT: &str = include_str!("../../../templates/live.js");
+const LIVE: &str = include_str!("../../../templates/live.js");
+const SEARCH: &str = include_str!("../../../templates/search.js");
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The style sheet, the icon or the script of all pages.
 pub(super) fn asset(publisher: &Publisher, asset: SourcePage) -> Result<Rendered, PublishError> {
     let accent = publisher.institution().accent;
     let (bytes, content_type) = match asset {
         SourcePage::Icon => (text_of(&Icon { accent })?, "image/svg+xml"),
-        SourcePage::Script => (SCRIPT.into(), "text/javascript; charset=utf-8"),
+        SourcePage::Live => (LIVE.into(), SCRIPT),
+        SourcePage::Search => (SEARCH.into(), SCRIPT),
         _ => (text_of(&Style { accent })?, "text/css; charset=utf-8"),
     };
     Ok(Rendered { bytes, content_type })

@@ -5,7 +5,9 @@ mod about;
 mod changes;
 mod dataset;
 mod documents;
+mod folders;
 mod host_meta;
+mod names;
 mod paths;
 mod query;
 mod resource;
@@ -75,19 +77,24 @@ impl Projection for Pages {
         };
         for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
-                let sitemap = SetPage::Sitemap(shard.id);
-                add(PagePath::OfSet(&set.urls, sitemap), SiteStage::List);
+                for list in [SetPage::Sitemap(shard.id), SetPage::Names(shard.id)] {
+                    add(PagePath::OfSet(&set.urls, list), SiteStage::List);
+                }
             }
         }
         add(PagePath::OfSource(SourcePage::Sitemaps), SiteStage::EntryPoint);
-        for page in [SourcePage::Style, SourcePage::Icon, SourcePage::Script] {
+        let assets = [SourcePage::Style, SourcePage::Icon, SourcePage::Live, SourcePage::Search];
+        for page in assets {
             add(PagePath::OfSource(page), SiteStage::EntryPoint);
         }
         let datasets = Form::ALL.map(SetPage::Dataset);
         let pages = [SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
         for set in publisher.sets() {
             for page in datasets.iter().chain(&pages) {
-                add(PagePath::OfSet(&set.urls, *page), SiteStage::Discovery);
+                add(PagePath::OfSet(&set.urls, page.clone()), SiteStage::Discovery);
+            }
+            for page in resources::folder_pages(publisher, set)? {
+                add(PagePath::OfSet(&set.urls, page), SiteStage::Discovery);
             }
         }
         let last = [
@@ -104,7 +111,7 @@ impl Projection for Pages {
     }
 
     fn numbered_folders(&self) -> &'static [&'static str] {
-        &["sitemap"]
+        &["sitemap", "names"]
     }
 }
 
@@ -126,7 +133,7 @@ enum Query {
 impl ResolvedDocument for Resolved<'_> {
     fn follows(&self) -> Option<&PublishedSet> {
         match &self.path {
-            PagePath::OfSet(set, SetPage::Sitemap(_)) => Some(set),
+            PagePath::OfSet(set, SetPage::Sitemap(_) | SetPage::Names(_)) => Some(set),
             _ => None,
         }
     }
@@ -157,9 +164,19 @@ impl ResolvedDocument for Resolved<'_> {
             PagePath::OfSet(_, SetPage::Resource) if self.asked.is_none() => {
                 return Err(PublishError::NotFound);
             }
+            // Pages of a server have a query instead.
+            PagePath::OfSet(set, SetPage::Folder(_) | SetPage::Names(_))
+                if !set.urls.are_in_files() =>
+            {
+                return Err(PublishError::NotFound);
+            }
             PagePath::OfSet(
                 set,
-                SetPage::Resources | SetPage::Resource | SetPage::Changes | SetPage::Feed,
+                SetPage::Resources
+                | SetPage::Folder(_)
+                | SetPage::Resource
+                | SetPage::Changes
+                | SetPage::Feed,
             ) => {
                 let head = heads.of(set)?;
                 if head.importing {
@@ -189,7 +206,7 @@ impl ResolvedDocument for Resolved<'_> {
                 sum
             }
             PagePath::OfSource(_) => [0, 0],
-            PagePath::OfSet(set, SetPage::Sitemap(id)) => {
+            PagePath::OfSet(set, SetPage::Sitemap(id) | SetPage::Names(id)) => {
                 let head = heads.of(set)?;
                 if head.importing {
                     return Err(PublishError::Importing);
@@ -207,7 +224,7 @@ impl ResolvedDocument for Resolved<'_> {
         match &self.path {
             PagePath::OfSource(page) => match page {
                 SourcePage::About | SourcePage::Index => about::source_page(publisher),
-                SourcePage::Style | SourcePage::Icon | SourcePage::Script => {
+                SourcePage::Style | SourcePage::Icon | SourcePage::Live | SourcePage::Search => {
                     about::asset(publisher, *page)
                 }
                 SourcePage::Catalog(form) => dataset::catalog(publisher, *form),
@@ -229,12 +246,16 @@ impl ResolvedDocument for Resolved<'_> {
                 (SetPage::Resources, _) => {
                     resources::resources_page(publisher, set, &View::default())
                 }
+                (SetPage::Folder(folder), _) => {
+                    resources::resources_page(publisher, set, &View::of_folder(folder))
+                }
                 (SetPage::Changes, Some(Query::Before(position))) => {
                     changes::changes_page(publisher, set, Some(*position))
                 }
                 (SetPage::Changes, _) => changes::changes_page(publisher, set, None),
                 (SetPage::Feed, _) => changes::feed(publisher, set),
                 (SetPage::Sitemap(id), _) => sitemap::shard(log, set, *id, output),
+                (SetPage::Names(id), _) => names::names(log, set, *id, output),
             },
         }
     }

@@ -1,12 +1,13 @@
 //! Paths of pages and plain Sitemaps, parsed and written.
 
+use super::folders::FolderPage;
 use crate::projection::routes::{PathValue, Route as _, routes};
 use crate::publish::{SetUrls, SourceUrls};
 use abreast_core::ShardId;
 use abreast_rdf::Syntax;
 
 /// A page or a plain Sitemap; `S` is a reference to its set, or the set's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PagePath<S> {
     OfSource(SourcePage),
     OfSet(S, SetPage),
@@ -25,7 +26,9 @@ routes! {
         /// Icon of all pages.
         Icon = "icon.svg",
         /// Script that updates a page of changes.
-        Script = "live.js",
+        Live = "live.js",
+        /// Script that searches the names of a static site.
+        Search = "search.js",
         /// Description of all sets in DCAT.
         Catalog(form: Form) = "catalog.{}",
         /// List of the Sitemaps for crawlers.
@@ -41,7 +44,6 @@ routes! {
 
 routes! {
     /// A page of a set, by its path below the path of the set.
-    #[derive(Copy)]
     enum SetPage {
         /// Page of the set for people.
         About = "about.html",
@@ -57,6 +59,10 @@ routes! {
         Feed = "changes.atom",
         /// Description of the set in DCAT.
         Dataset(form: Form) = "dataset.{}",
+        /// A part of the resources in a static site.
+        Folder(folder: FolderPage) = "folders/{}.html",
+        /// Names of a part of the resources in a static site.
+        Names(id: ShardId) = "names/{}.json",
         /// A plain Sitemap for crawlers.
         Sitemap(id: ShardId) = "sitemap/{}.xml",
     }

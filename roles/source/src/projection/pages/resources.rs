@@ -3,6 +3,7 @@
 //! A page costs as many rows as it shows. A search examines a limited number of rows for each page,
 //! and the page then has a link that continues after the last one.
 
+use super::folders::{FolderPage, PageEnd};
 use super::paths::SetPage;
 use super::query::{day, url, values};
 use super::set_view::{SetView, shell};
@@ -63,6 +64,15 @@ impl View {
         })
     }
 
+    /// The view of a page of a static site.
+    pub(super) fn of_folder(page: &FolderPage) -> Self {
+        let after = match page.after.as_str() {
+            "" => String::new(),
+            after => format!("{}{after}", page.prefix),
+        };
+        Self { prefix: page.prefix.clone(), after, ..Self::default() }
+    }
+
     fn searches(&self) -> bool {
         !(self.contains.is_empty() && self.media_type.is_empty())
             || self.since.is_some()
@@ -70,7 +80,14 @@ impl View {
     }
 
     /// Address of the same search, after this key.
-    fn after(&self, address: &str, key: &str) -> String {
+    fn after(&self, set: &PublishedSet, address: &str, key: &str) -> String {
+        if set.urls.are_in_files() {
+            let after = key.strip_prefix(&self.prefix).unwrap_or_default();
+            return folder_url(
+                set,
+                &FolderPage { prefix: self.prefix.clone(), after: after.to_owned() },
+            );
+        }
         url(
             address,
             &[
@@ -148,6 +165,10 @@ struct ResourcesTemplate<'p> {
     searched: Option<String>,
     first: Option<String>,
     next: Option<String>,
+    /// Address of the lists with all resources, if the page does not show all.
+    list: Option<String>,
+    /// Addresses of the names for the search of a static site; empty on a server.
+    names: String,
 }
 
 /// A part of the resources.
@@ -156,6 +177,10 @@ struct Listing {
     rows: Vec<Row>,
     /// The last key that was read, if others may follow.
     more_after: Option<String>,
+    /// Keys of the folders among the rows.
+    folders: Vec<String>,
+    /// Whether further entries are on no page.
+    is_cut: bool,
     examined: u64,
 }
 
@@ -166,7 +191,9 @@ pub(super) fn resources_page(
     view: &View,
 ) -> Result<Rendered, PublishError> {
     let address = SetPage::Resources.url(&set.urls);
-    let by_folder = !(view.searches() || set.urls.naming().names_entities());
+    // A static site has no searches; a set of entities has no folders.
+    let by_folder =
+        set.urls.are_in_files() || !(view.searches() || set.urls.naming().names_entities());
     let listing = if by_folder {
         folder(publisher, set, view, &address)?
     } else {
@@ -188,25 +215,75 @@ pub(super) fn resources_page(
     page(&ResourcesTemplate {
         shell: shell(publisher, set, &title),
         tab: "resources",
-        folders: if by_folder { folders(view, &address) } else { Vec::new() },
+        folders: if by_folder { folders(set, view, &address) } else { Vec::new() },
         rows: listing.rows,
         searched,
-        first: (!view.after.is_empty()).then(|| view.after(&address, "")),
-        next: listing.more_after.map(|key| view.after(&address, &key)),
+        first: (!view.after.is_empty()).then(|| view.after(set, &address, "")),
+        next: listing.more_after.map(|key| view.after(set, &address, &key)),
+        list: listing.is_cut.then(|| set.urls.capability_list()),
+        names: if set.urls.are_in_files() { names(publisher, set)? } else { String::new() },
         address,
         view,
         set: set_view,
     })
 }
 
+/// Address of a page of a static site; the first page of the root is the page of all resources.
+fn folder_url(set: &PublishedSet, page: &FolderPage) -> String {
+    if *page == FolderPage::first("") {
+        return SetPage::Resources.url(&set.urls);
+    }
+    SetPage::Folder(page.clone()).url(&set.urls)
+}
+
+/// Address of the first page of a folder.
+fn address_of(set: &PublishedSet, address: &str, prefix: &str) -> String {
+    if set.urls.are_in_files() {
+        return folder_url(set, &FolderPage::first(prefix));
+    }
+    url(address, &[("prefix", prefix)])
+}
+
+/// Addresses of the documents with all names.
+fn names(publisher: &Publisher, set: &PublishedSet) -> Result<String, PublishError> {
+    let shards = publisher.log().shards(set.id)?;
+    let addresses = shards.iter().map(|shard| SetPage::Names(shard.id).url(&set.urls));
+    Ok(addresses.collect::<Vec<_>>().join(" "))
+}
+
+/// All pages of folders in a static site: each resource and each folder is visited once.
+pub(super) fn folder_pages(
+    publisher: &Publisher,
+    set: &PublishedSet,
+) -> Result<Vec<SetPage>, PublishError> {
+    let mut pages = vec![SetPage::Resources];
+    if publisher.log().head(set.id)?.importing {
+        return Ok(pages);
+    }
+    let mut open = vec![FolderPage::first("")];
+    while let Some(page) = open.pop() {
+        let view = View::of_folder(&page);
+        let listing = folder(publisher, set, &view, "")?;
+        open.extend(listing.folders.iter().map(|folder| FolderPage::first(folder)));
+        if let Some(key) = listing.more_after {
+            let after = key[page.prefix.len()..].to_owned();
+            open.push(FolderPage { prefix: page.prefix.clone(), after });
+        }
+        if page != FolderPage::first("") {
+            pages.push(SetPage::Folder(page));
+        }
+    }
+    Ok(pages)
+}
+
 /// The folders above and around the shown one.
-fn folders(view: &View, address: &str) -> Vec<Place> {
+fn folders(set: &PublishedSet, view: &View, address: &str) -> Vec<Place> {
     let root = Place { name: "All resources".to_owned(), url: address.to_owned() };
     let ends = view.prefix.match_indices('/').map(|(at, _)| at + 1);
     let below = ends.map(|end| {
         let prefix = &view.prefix[..end];
         let name = prefix.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        Place { name: shown(name), url: url(address, &[("prefix", prefix)]) }
+        Place { name: shown(name), url: address_of(set, address, prefix) }
     });
     [root].into_iter().chain(below).collect()
 }
@@ -232,29 +309,43 @@ fn folder(
     address: &str,
 ) -> Result<Listing, PublishError> {
     let (prefix, mut listing) = (&view.prefix, Listing::default());
-    let mut after = view.after.clone();
+    let is_in_files = set.urls.are_in_files();
+    let end = |rows: usize, name: &str| match is_in_files {
+        true => FolderPage::end(rows, name),
+        false if rows == SHOWN => PageEnd::Ends,
+        false => PageEnd::Continue,
+    };
+    let (mut after, mut at_end) = (view.after.clone(), PageEnd::Continue);
     loop {
         let mut entered = None;
         publisher.log().scan(set.id, &range(prefix, &after), &mut |resource| {
-            if listing.rows.len() == SHOWN {
-                listing.more_after = Some(after.clone());
+            match at_end {
+                PageEnd::Continue => {}
+                PageEnd::Ends => listing.more_after = Some(after.clone()),
+                PageEnd::Full => listing.is_cut = true,
+            }
+            if at_end != PageEnd::Continue {
                 return ControlFlow::Break(());
             }
             let rest = resource.key.get(prefix.len()..).unwrap_or_default();
             let folder = rest.split_once('/').filter(|_| Naming::is_own(&resource.key));
-            if let Some((folder, _)) = folder {
-                entered = Some(format!("{prefix}{folder}/"));
+            let folder = folder.map(|(folder, _)| format!("{prefix}{folder}/"));
+            if let Some(folder) = folder.filter(|key| !is_in_files || FolderPage::has_pages(key)) {
+                entered = Some(folder);
                 return ControlFlow::Break(());
             }
             listing.rows.push(row(set, resource, rest));
             resource.key.clone_into(&mut after);
+            at_end = end(listing.rows.len(), rest);
             ControlFlow::Continue(())
         })?;
         let Some(folder) = entered else { return Ok(listing) };
-        let name = shown(&folder[prefix.len()..]);
-        let url = url(address, &[("prefix", &folder)]);
-        listing.rows.push(Row { url, name, facts: "folder".to_owned() });
-        after = folder;
+        let name = &folder[prefix.len()..];
+        let url = address_of(set, address, &folder);
+        listing.rows.push(Row { url, name: shown(name), facts: "folder".to_owned() });
+        at_end = end(listing.rows.len(), name);
+        after.clone_from(&folder);
+        listing.folders.push(folder);
     }
 }
 

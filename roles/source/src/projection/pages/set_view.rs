@@ -24,7 +24,7 @@ pub(super) struct SetView<'p> {
     pub(super) changes: String,
     pub(super) feed: String,
     /// Address of the list of resources, which a static site does not have.
-    pub(super) browse: Option<String>,
+    pub(super) browse: String,
 }
 
 impl<'p> SetView<'p> {
@@ -54,7 +54,7 @@ impl<'p> SetView<'p> {
             capability_list: urls.capability_list(),
             changes: SetPage::Changes.url(urls),
             feed: SetPage::Feed.url(urls),
-            browse: (!urls.are_in_files()).then(|| SetPage::Resources.url(urls)),
+            browse: SetPage::Resources.url(urls),
         })
     }
 }

@@ -95,7 +95,7 @@ pub fn content_security_policy(base: &str, institution: &Institution) -> String 
     // A source in a policy ends at a space, and a directive at a semicolon.
     let logo = if logo.contains([' ', ';', ',']) { "" } else { logo };
     format!(
-        "default-src 'none'; style-src {base}style.css; script-src {base}live.js; connect-src 'self' {base}; \
+        "default-src 'none'; style-src {base}style.css; script-src {base}live.js {base}search.js; connect-src 'self' {base}; \
          img-src 'self' {base} {logo}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 }

@@ -1,0 +1,41 @@
+//! Names of the resources in a static site, for the search on its pages: one document for each part
+//! of the Resource List.
+
+use super::resources::{label, shown};
+use crate::publish::{Output, PublishError, PublishedSet, Rendered};
+use abreast_core::{ChangeLog, ShardId};
+use std::ops::ControlFlow;
+
+/// Bytes of the document that are expected for each resource.
+const EACH: u64 = 40;
+
+/// Writes a document with the names of a part: `base`, and `names`. A name is a text that also
+/// continues `base`, or a pair of the name and the URL.
+pub(super) fn names(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    id: ShardId,
+    output: &mut dyn Output,
+) -> Result<Rendered, PublishError> {
+    let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
+    output.expect(512 + shard.resources * EACH);
+    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    let base = set.urls.resources();
+    let mut bytes = format!("{{\"base\":{},\"names\":[", text(&base)).into_bytes();
+    let (mut uri, mut separator) = (String::new(), "\n");
+    log.scan(set.id, &shard.range, &mut |resource| {
+        set.urls.naming().write_uri(&resource.key, &mut uri);
+        let name = label(&resource.state).map_or_else(|| shown(&resource.key), str::to_owned);
+        bytes.extend_from_slice(separator.as_bytes());
+        separator = ",\n";
+        if uri.strip_prefix(&base) == Some(name.as_str()) {
+            bytes.extend_from_slice(text(&name).as_bytes());
+        } else {
+            bytes.extend_from_slice(format!("[{},{}]", text(&name), text(&uri)).as_bytes());
+        }
+        output.drain(&mut bytes);
+        ControlFlow::Continue(())
+    })?;
+    bytes.extend_from_slice(b"\n]}\n");
+    Ok(Rendered { bytes, content_type: "application/json" })
+}
