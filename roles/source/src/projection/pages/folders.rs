@@ -1,8 +1,7 @@
-//! Pages of folders in static sites: their names, and where one page ends and the next begins.
+//! Pages of folders in static sites: their paths, and where one page ends and the next begins.
 //!
-//! A page has the path of its folder in its name, and the entry before its first one. The end of a
-//! page depends on the names of its entries, so that a new file changes one page, or the two pages
-//! into which it divides one, and no others.
+//! The path of a page contains the folder and the entry before the first entry. The end of a page
+//! depends on its entries only, so that a new file changes a single page, or divides one into two.
 
 use crate::names::naming::Naming;
 use crate::projection::routes::PathValue;
@@ -10,11 +9,11 @@ use std::fmt::Write as _;
 
 /// Fewest entries of a page that another page follows.
 const FEWEST: usize = 100;
-/// Most entries of a page whose last entry can be in a name.
+/// Most entries of a page whose last entry fits into a path.
 const MOST: usize = 400;
-/// A page with enough entries ends after one in so many names.
+/// A page with enough entries ends after one entry in so many.
 const ENDS: u8 = 128;
-/// Longest text for a folder or an entry in the name of a page: a file name has at most 255 bytes.
+/// Longest text for a folder or an entry in a path: a segment has at most 255 bytes.
 const LONGEST: usize = 110;
 /// Most entries of a page in all; the Resource List has further ones.
 const LIMIT: usize = 5_000;
@@ -44,8 +43,8 @@ impl FolderPage {
         Self { prefix: prefix.to_owned(), after: String::new() }
     }
 
-    /// Whether the folder with this key has pages of its own. The files of a folder with a long
-    /// path are listed in the folder above it.
+    /// Whether a folder has pages. The files of a folder with a long path are listed in the folder
+    /// above.
     pub(super) fn has_pages(prefix: &str) -> bool {
         written(prefix.trim_end_matches('/')).len() <= LONGEST
     }

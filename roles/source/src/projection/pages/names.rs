@@ -1,5 +1,4 @@
-//! Names of the resources in a static site, for the search on its pages: one document for each part
-//! of the Resource List.
+//! Search index of a static site: one document for each part of the Resource List.
 
 use super::resources::{label, shown};
 use crate::publish::{Output, PublishError, PublishedSet, Rendered};
@@ -9,8 +8,8 @@ use std::ops::ControlFlow;
 /// Bytes of the document that are expected for each resource.
 const EACH: u64 = 40;
 
-/// Writes a document with the names of a part: `base`, and `names`. A name is a text that also
-/// continues `base`, or a pair of the name and the URL.
+/// Writes the index of a part: `base`, and an entry for each resource, which is a text that continues
+/// `base`, or a pair of a text and a URL.
 pub(super) fn names(
     log: &dyn ChangeLog,
     set: &PublishedSet,

@@ -27,7 +27,7 @@ routes! {
         Icon = "icon.svg",
         /// Script that updates a page of changes.
         Live = "live.js",
-        /// Script that searches the names of a static site.
+        /// Script that searches a static site.
         Search = "search.js",
         /// Description of all sets in DCAT.
         Catalog(form: Form) = "catalog.{}",
@@ -61,7 +61,7 @@ routes! {
         Dataset(form: Form) = "dataset.{}",
         /// A part of the resources in a static site.
         Folder(folder: FolderPage) = "folders/{}.html",
-        /// Names of a part of the resources in a static site.
+        /// Search index for a part of the resources in a static site.
         Names(id: ShardId) = "names/{}.json",
         /// A plain Sitemap for crawlers.
         Sitemap(id: ShardId) = "sitemap/{}.xml",

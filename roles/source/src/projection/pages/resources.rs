@@ -167,7 +167,7 @@ struct ResourcesTemplate<'p> {
     next: Option<String>,
     /// Address of the lists with all resources, if the page does not show all.
     list: Option<String>,
-    /// Addresses of the names for the search of a static site; empty on a server.
+    /// Addresses of the search index of a static site; empty on a server.
     names: String,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn resources_page(
     view: &View,
 ) -> Result<Rendered, PublishError> {
     let address = SetPage::Resources.url(&set.urls);
-    // A static site has no searches; a set of entities has no folders.
+    // Static sites cannot answer queries, and entities are not in folders.
     let by_folder =
         set.urls.are_in_files() || !(view.searches() || set.urls.naming().names_entities());
     let listing = if by_folder {
@@ -244,7 +244,7 @@ fn address_of(set: &PublishedSet, address: &str, prefix: &str) -> String {
     url(address, &[("prefix", prefix)])
 }
 
-/// Addresses of the documents with all names.
+/// Addresses of the search index.
 fn names(publisher: &Publisher, set: &PublishedSet) -> Result<String, PublishError> {
     let shards = publisher.log().shards(set.id)?;
     let addresses = shards.iter().map(|shard| SetPage::Names(shard.id).url(&set.urls));
