@@ -14,6 +14,10 @@ if (form) {
     item.append(link);
     list.append(item);
   };
+  const read = async (address) => {
+    const answer = await fetch(address, { cache: "no-cache" }).catch(() => null);
+    return answer && answer.ok ? answer.json().catch(() => null) : null;
+  };
   form.hidden = false;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -21,21 +25,25 @@ if (form) {
     const wanted = form.elements.q.value.toLowerCase();
     list.replaceChildren();
     result.textContent = "Searching…";
+    const index = await read(form.dataset.names);
     let count = 0;
-    for (const address of form.dataset.names.split(" ")) {
-      const answer = await fetch(address).catch(() => null);
-      const index = answer && answer.ok ? await answer.json().catch(() => null) : null;
+    for (const address of index ? index.parts : []) {
+      const part = await read(address);
       if (own !== search) return;
-      if (!index) {
-        result.textContent = "The names cannot be read now. Try again later.";
-        return;
+      if (!part) {
+        count = NaN;
+        break;
       }
-      for (const entry of index.names) {
-        const [name, url] = Array.isArray(entry) ? entry : [entry, index.base + entry];
+      for (const entry of part.names) {
+        const [name, url] = Array.isArray(entry) ? entry : [entry, part.base + entry];
         if (!name.toLowerCase().includes(wanted)) continue;
         count += 1;
         if (count <= most) show(name, url);
       }
+    }
+    if (!index || Number.isNaN(count)) {
+      result.textContent = "The names cannot be read now. Try again later.";
+      return;
     }
     result.textContent = count > most ? `${count} resources found, the first ${most} of them:` : `${count} resources found`;
   });

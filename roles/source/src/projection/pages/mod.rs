@@ -88,7 +88,8 @@ impl Projection for Pages {
             add(PagePath::OfSource(page), SiteStage::EntryPoint);
         }
         let datasets = Form::ALL.map(SetPage::Dataset);
-        let pages = [SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
+        let pages =
+            [SetPage::NamesIndex, SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
         for set in publisher.sets() {
             for page in datasets.iter().chain(&pages) {
                 add(PagePath::OfSet(&set.urls, page.clone()), SiteStage::Discovery);
@@ -165,7 +166,7 @@ impl ResolvedDocument for Resolved<'_> {
                 return Err(PublishError::NotFound);
             }
             // Pages of a server have a query instead.
-            PagePath::OfSet(set, SetPage::Folder(_) | SetPage::Names(_))
+            PagePath::OfSet(set, SetPage::Folder(_) | SetPage::NamesIndex | SetPage::Names(_))
                 if !set.urls.are_in_files() =>
             {
                 return Err(PublishError::NotFound);
@@ -174,6 +175,7 @@ impl ResolvedDocument for Resolved<'_> {
                 set,
                 SetPage::Resources
                 | SetPage::Folder(_)
+                | SetPage::NamesIndex
                 | SetPage::Resource
                 | SetPage::Changes
                 | SetPage::Feed,
@@ -255,6 +257,7 @@ impl ResolvedDocument for Resolved<'_> {
                 (SetPage::Changes, _) => changes::changes_page(publisher, set, None),
                 (SetPage::Feed, _) => changes::feed(publisher, set),
                 (SetPage::Sitemap(id), _) => sitemap::shard(log, set, *id, output),
+                (SetPage::NamesIndex, _) => names::index(log, set),
                 (SetPage::Names(id), _) => names::names(log, set, *id, output),
             },
         }

@@ -1,12 +1,25 @@
 //! Search index of a static site: one document for each part of the Resource List.
 
+use super::paths::SetPage;
 use super::resources::{label, shown};
+use crate::projection::routes::Route as _;
 use crate::publish::{Output, PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ShardId};
 use std::ops::ControlFlow;
 
+const JSON: &str = "application/json";
 /// Bytes of the document that are expected for each resource.
 const EACH: u64 = 40;
+
+/// Writes the addresses of all parts.
+pub(super) fn index(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered, PublishError> {
+    let shards = log.shards(set.id)?;
+    let parts: Vec<String> =
+        shards.iter().map(|shard| SetPage::Names(shard.id).url(&set.urls)).collect();
+    let mut bytes = serde_json::json!({ "parts": parts }).to_string().into_bytes();
+    bytes.push(b'\n');
+    Ok(Rendered { bytes, content_type: JSON })
+}
 
 /// Writes the index of a part: `base`, and an entry for each resource, which is a text that continues
 /// `base`, or a pair of a text and a URL.
@@ -36,5 +49,5 @@ pub(super) fn names(
         ControlFlow::Continue(())
     })?;
     bytes.extend_from_slice(b"\n]}\n");
-    Ok(Rendered { bytes, content_type: "application/json" })
+    Ok(Rendered { bytes, content_type: JSON })
 }

@@ -61,6 +61,8 @@ routes! {
         Dataset(form: Form) = "dataset.{}",
         /// A part of the resources in a static site.
         Folder(folder: FolderPage) = "folders/{}.html",
+        /// Search index of a static site: addresses of all parts.
+        NamesIndex = "names.json",
         /// Search index for a part of the resources in a static site.
         Names(id: ShardId) = "names/{}.json",
         /// A plain Sitemap for crawlers.

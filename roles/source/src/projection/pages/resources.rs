@@ -167,8 +167,8 @@ struct ResourcesTemplate<'p> {
     next: Option<String>,
     /// Address of the lists with all resources, if the page does not show all.
     list: Option<String>,
-    /// Addresses of the search index of a static site; empty on a server.
-    names: String,
+    /// Address of the search index of a static site; `None` on a server.
+    names: Option<String>,
 }
 
 /// A part of the resources.
@@ -221,7 +221,7 @@ pub(super) fn resources_page(
         first: (!view.after.is_empty()).then(|| view.after(set, &address, "")),
         next: listing.more_after.map(|key| view.after(set, &address, &key)),
         list: listing.is_cut.then(|| set.urls.capability_list()),
-        names: if set.urls.are_in_files() { names(publisher, set)? } else { String::new() },
+        names: set.urls.are_in_files().then(|| SetPage::NamesIndex.url(&set.urls)),
         address,
         view,
         set: set_view,
@@ -242,13 +242,6 @@ fn address_of(set: &PublishedSet, address: &str, prefix: &str) -> String {
         return folder_url(set, &FolderPage::first(prefix));
     }
     url(address, &[("prefix", prefix)])
-}
-
-/// Addresses of the search index.
-fn names(publisher: &Publisher, set: &PublishedSet) -> Result<String, PublishError> {
-    let shards = publisher.log().shards(set.id)?;
-    let addresses = shards.iter().map(|shard| SetPage::Names(shard.id).url(&set.urls));
-    Ok(addresses.collect::<Vec<_>>().join(" "))
 }
 
 /// All pages of folders in a static site: each resource and each folder is visited once.
