@@ -270,7 +270,7 @@ pub(crate) struct ServeArgs {
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Publish names of people in RDF, copy them into N-Quads, and print the patch of a change
+    /// Publish people in RDF, copy them into N-Quads, and print the patch of a change
     #[arg(long)]
     pub(crate) rdf: bool,
     /// Keep running at the end, and print the addresses

@@ -1,6 +1,6 @@
 //! The demonstration with files: a museum's folder of records and pictures.
 
-use super::{Follower, audit, end, new_folder, serve, sync};
+use super::parts::{Follower, audit, end, new_folder, serve, sync};
 use crate::config::SetFile;
 use crate::program::terminal::line;
 use abreast_destination::SyncOptions;

@@ -1,21 +1,21 @@
-//! The demonstration with RDF: names of people, published as entities and copied into N-Quads.
+//! The demonstration with RDF: an authority file of people, published as entities and copied into N-Quads.
 
-use super::{Follower, audit, end, new_folder, serve, sync};
+use super::parts::{Follower, audit, end, new_folder, serve, sync};
 use crate::admin::ask::{Access, ask_url, base_of};
 use crate::config::SetFile;
 use crate::config::settings::VersionsFile;
 use crate::program::terminal::line;
-use abreast_destination::{LabelsOptions, NQuadsOptions, SinkOptions, SyncOptions};
+use abreast_destination::{SyncOptions, TargetOptions};
 use abreast_webtypes::count_of;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Preferred names of the people 1, 2, 3 ….
+/// Preferred labels of the people 1, 2, 3 ….
 const NAMES: [&str; 24] = [
     "Astrid Lindgren",
     "Tove Jansson",
@@ -42,7 +42,7 @@ const NAMES: [&str; 24] = [
     "Marguerite Duras",
     "Christa Wolf",
 ];
-/// Number of the person whose name is corrected.
+/// Number of the person whose label is corrected.
 const CORRECTED: usize = 3;
 /// Number of the duplicate, and of the person to use instead.
 const DUPLICATE: (usize, usize) = (4, 2);
@@ -88,8 +88,7 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     line(
         "3. An archive copies them into files of N-Quads and follows:  abreast sync URL nquads:graph --follow",
     );
-    let mut copy = SyncOptions::new(&*url, &graph);
-    copy.sink = SinkOptions::NQuads(NQuadsOptions::default());
+    let copy = options(&url, &format!("nquads:{}", graph.display()), None)?;
     let follower = Follower::start(copy.clone());
     let wait_until_equal = |file: &str| {
         follower.wait_until(|| Ok(statements(&graph) == file.lines().map(str::to_owned).collect()))
@@ -133,13 +132,8 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     line(&format!("   pushed: the copy followed {seconds:.1} s later"));
     fs::create_dir(&labels).with_context(|| format!("cannot create `{}`", labels.display()))?;
     let table = labels.join("labels.csv");
-    let mut of_feed = SyncOptions::new(format!("{url}names/emm/1.0"), labels.join("state"));
-    of_feed.sink = SinkOptions::Labels(LabelsOptions {
-        path: table.clone(),
-        is_csv: true,
-        predicates: Vec::new(),
-        languages: Vec::new(),
-    });
+    let target = format!("labels:{}", table.display());
+    let of_feed = options(&format!("{url}names/emm/1.0"), &target, Some(labels.join("state")))?;
     sync(&of_feed)?;
     let text =
         fs::read_to_string(&table).with_context(|| format!("cannot read `{}`", table.display()))?;
@@ -168,6 +162,13 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The options of a copy; `state` is the folder of the state, for targets that are not a folder.
+fn options(url: &str, target: &str, state: Option<PathBuf>) -> Result<SyncOptions> {
+    let mut options = SyncOptions { state, ..SyncOptions::new(url, "") };
+    options.set_target(target, &TargetOptions::default())?;
+    Ok(options)
+}
+
 fn iri(number: usize) -> String {
     format!("<https://id.example.org/person/{number}>")
 }
@@ -187,7 +188,7 @@ fn authority_file(names: &[&str]) -> String {
     text
 }
 
-/// Moves the complete file into place, so that the server never reads a part of it.
+/// Moves the complete file into place, so that the server never reads an incomplete file.
 fn publish(folder: &Path, text: &str) -> Result<()> {
     let new = folder.join(".people.nt");
     fs::write(&new, text).with_context(|| format!("cannot write `{}`", new.display()))?;
