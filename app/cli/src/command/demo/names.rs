@@ -114,7 +114,9 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     let rows: Vec<_> =
         text.lines().filter(|row| row.starts_with("D ") || row.starts_with("A ")).collect();
     ensure!(status == 200 && rows.len() == 2, "the patch was not published ({status}): {text}");
-    rows.iter().for_each(|row| line(&format!("   {row}")));
+    for row in rows {
+        line(&format!("   {row}"));
+    }
 
     line(
         "6. Two entries are one person; the second is deprecated. A catalogue reads another protocol of the same log, Entity Metadata \

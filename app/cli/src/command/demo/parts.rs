@@ -52,7 +52,7 @@ impl Follower {
         let thread = std::thread::spawn(move || {
             let observer = |event: &Event<'_>| match event {
                 Event::Error(problem) => {
-                    line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code))
+                    line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
                 }
                 Event::Notice(notice) if notice.code == "push.events" => {
                     push_flag.store(true, Ordering::Relaxed);
@@ -129,7 +129,9 @@ pub(super) fn end(
         let signals = Signals::listen()?;
         line("");
         line("Left running. Change a file in the first folder, and watch the second:");
-        kept.iter().for_each(|place| line(&format!("   {place}")));
+        for place in kept {
+            line(&format!("   {place}"));
+        }
         line("Ctrl-C ends it.");
         signals.wait_to_stop();
     }
