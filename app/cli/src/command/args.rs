@@ -424,8 +424,10 @@ mod tests {
     #[test]
     fn documented_commands_have_the_options_that_they_are_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let documents =
-            std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let documents = ["docs", "docs/recipes"]
+            .into_iter()
+            .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let documents = documents.map(|entry| entry.unwrap().path());
         let documents =
             documents.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
         let mut options = 0;

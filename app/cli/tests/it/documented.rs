@@ -278,6 +278,24 @@ fn client_in_shell_follows_a_set() {
 }
 
 #[test]
+fn example_of_notifications_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/push.md") }.check();
+}
+
+#[test]
+fn example_of_versions_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/versions.md") }.check();
+}
+
+#[test]
+fn example_of_maintenance_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/maintenance.md") }.check();
+}
+
+#[test]
 fn blocks_of_a_page_are_found() {
     let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n\n<!-- not run: why -->\n```sh\nz\n```\n\n```text\ny\n```\n\
                 # B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";

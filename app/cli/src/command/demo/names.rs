@@ -164,7 +164,7 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The options of a copy; `state` is the folder of the state, for targets that are not a folder.
+/// The options of a copy. Targets other than folders need a folder for the database.
 fn options(url: &str, target: &str, state: Option<PathBuf>) -> Result<SyncOptions> {
     let mut options = SyncOptions { state, ..SyncOptions::new(url, "") };
     options.set_target(target, &TargetOptions::default())?;
