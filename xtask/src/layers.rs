@@ -99,10 +99,11 @@ const SINKS: (&str, &[&str]) = (
         "roles/destination/src/sink/kind.rs",
         "roles/destination/src/run/simulation/",
         "roles/destination/src/read/text/",
+        "app/cli/src/command/demo/",
     ],
 );
 
-/// The command line names kinds only in texts for users: targets are parsed by the Destination.
+/// The command line names kinds only in texts for users and in demonstrations: targets are parsed by the Destination.
 const TARGET_WORDS: [&str; 10] = [
     "warc:",
     "nquads:",

@@ -17,6 +17,7 @@ mod metrics;
 mod pages;
 mod process;
 mod python;
+mod recording;
 mod rooms;
 mod scratch;
 mod screenshots;
@@ -52,6 +53,7 @@ usage: cargo xtask TASK
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
   screenshots                  pictures of the pages for people, in docs/images
+  recording                    pictures of the sessions of the README, in docs/images, from a run of the program
   testdata                     prepare the real collections under target/testdata
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
@@ -98,6 +100,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "faults" => faults::run(rest)?,
         "dist" => dist::run_task(rest)?,
         "screenshots" => screenshots::take()?,
+        "recording" => recording::record()?,
         "wheel" => wheel::run_task(rest)?,
         "testdata" => testdata::run()?,
         "bench" => {

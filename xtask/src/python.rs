@@ -14,8 +14,9 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
 /// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
-/// Playwright opens pages in Chromium, and axe checks them.
-const REQUIREMENTS: [&str; 13] = [
+/// Playwright opens pages in Chromium, and axe checks them. The recipes use the others: duckdb and pandas read lines, nats-py
+/// is a client of NATS, and confluent-kafka has the mock cluster of librdkafka.
+const REQUIREMENTS: [&str; 17] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -29,6 +30,10 @@ const REQUIREMENTS: [&str; 13] = [
     "maturin==1.16.0",
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
+    "duckdb==2.0.1",
+    "pandas==3.1.1",
+    "nats-py==2.16.0",
+    "confluent-kafka==2.16.1",
 ];
 
 /// Interpreters in order of preference: the newest that still has `distutils` of its own first.

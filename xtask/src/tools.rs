@@ -40,6 +40,12 @@ impl Tools {
         });
         tools.add("curl", &["ABREAST_TEST_CURL"], || Ok(vec![program("curl", "curl")?]));
         tools.add("jq", &["ABREAST_TEST_JQ"], || Ok(vec![program("jq", "jq")?]));
+        tools.add("the NATS server", &["ABREAST_TEST_NATS"], || {
+            Ok(vec![program("nats-server", "nats-server")?])
+        });
+        tools.add("the Kafka client kcat", &["ABREAST_TEST_KCAT"], || {
+            Ok(vec![program("kcat", "kcat")?])
+        });
         tools.add("the XMPP server Prosody", &["ABREAST_TEST_PROSODY"], || {
             Ok(vec![program("prosody", "prosody")?])
         });
@@ -49,7 +55,7 @@ impl Tools {
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
-             moto for S3, playwright and axe for pages",
+             moto for S3, playwright and axe for pages, duckdb and pandas for tables, nats and confluent_kafka for queues",
             &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
             || {
                 let bin = python::environment()?;

@@ -79,6 +79,11 @@ impl Endpoint {
         *self.default.lock().unwrap() = default;
     }
 
+    /// The port of all addresses.
+    pub fn port(&self) -> u16 {
+        self.http.address().port()
+    }
+
     /// The address for updates.
     pub fn url(&self) -> String {
         self.http.url("/update")

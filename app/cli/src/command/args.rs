@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "abreast", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync."
+    after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync; `abreast demo --rdf`, names in RDF."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -270,10 +270,13 @@ pub(crate) struct ServeArgs {
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
+    /// Publish people in RDF, copy them into N-Quads, and print the patch of a change
+    #[arg(long)]
+    pub(crate) rdf: bool,
     /// Keep running at the end, and print the addresses
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Create the two folders here [default: a temporary folder, removed at the end]
+    /// Create the folders here [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -421,8 +424,10 @@ mod tests {
     #[test]
     fn documented_commands_have_the_options_that_they_are_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let documents =
-            std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let documents = ["docs", "docs/recipes"]
+            .into_iter()
+            .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let documents = documents.map(|entry| entry.unwrap().path());
         let documents =
             documents.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
         let mut options = 0;

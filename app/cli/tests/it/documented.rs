@@ -20,24 +20,23 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A page whose commands run, and their needs.
-struct Page {
+pub(crate) struct Page<'a> {
     /// Path in the repository.
-    path: &'static str,
+    pub(crate) path: &'static str,
     /// Only the blocks below this heading.
-    section: Option<&'static str>,
+    pub(crate) section: Option<&'static str>,
     /// Programs that the commands use, with the variables of their paths.
-    programs: &'static [(&'static str, &'static str)],
-    /// Whether a SPARQL endpoint listens on port 7878 of the page.
-    has_endpoint: bool,
+    pub(crate) programs: &'a [(&'static str, &'static str)],
+    /// Ports of the page on which servers of the test listen, and the ports of these servers.
+    pub(crate) ports: &'a [(&'static str, u16)],
 }
 
-const CURL: (&str, &str) = ("curl", "ABREAST_TEST_CURL");
-const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
-const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
+pub(crate) const CURL: (&str, &str) = ("curl", "ABREAST_TEST_CURL");
+pub(crate) const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
+pub(crate) const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
 
-/// Ports of the pages, which a test replaces by unused ones.
-const PORTS: [&str; 2] = ["8080", "8081"];
-const PORT_OF_ENDPOINT: &str = "7878";
+/// Ports of the pages, which a test replaces by unused ones. The program listens on the first by default.
+const PORTS: [&str; 3] = ["8080", "8081", "4222"];
 
 /// Limit of the time for all commands of a page.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -166,8 +165,13 @@ fn script(blocks: &[Block], output: &Path) -> String {
     script
 }
 
-impl Page {
-    fn check(&self) {
+impl Page<'_> {
+    /// A page of which all blocks run, with the program alone.
+    pub(crate) const fn of(path: &'static str) -> Self {
+        Self { path, section: None, programs: &[], ports: &[] }
+    }
+
+    pub(crate) fn check(&self) {
         let Some(tools) =
             self.programs.iter().map(|(_, it)| provided(self.path, it)).collect::<Option<Vec<_>>>()
         else {
@@ -176,14 +180,10 @@ impl Page {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.path);
         let mut text = fs::read_to_string(file).unwrap();
         let ports = PORTS.map(|_| unused_address().port());
-        for (shown, port) in PORTS.iter().zip(ports) {
-            text = text.replace(&format!(":{shown}"), &format!(":{port}"));
-        }
-        let endpoint = self.has_endpoint.then(Endpoint::start);
-        if let Some(endpoint) = &endpoint {
-            let port =
-                endpoint.url().rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
-            text = text.replace(&format!(":{PORT_OF_ENDPOINT}"), &format!(":{port}"));
+        for (shown, port) in PORTS.into_iter().zip(ports).chain(self.ports.iter().copied()) {
+            for before in [":", "--port "] {
+                text = text.replace(&format!("{before}{shown}"), &format!("{before}{port}"));
+            }
         }
         let blocks = blocks(&text, self.section);
         assert!(!blocks.is_empty(), "{} has no commands", self.path);
@@ -246,41 +246,53 @@ impl Page {
 
 #[test]
 fn short_session_of_the_readme_works() {
-    Page {
-        path: "README.md",
-        section: Some("A short session"),
-        programs: &[CURL],
-        has_endpoint: false,
-    }
-    .check();
+    let section = Some("A short session");
+    Page { section, programs: &[CURL], ..Page::of("README.md") }.check();
+}
+
+#[test]
+fn session_with_rdf_of_the_readme_works() {
+    let section = Some("A session with RDF");
+    Page { section, programs: &[CURL], ..Page::of("README.md") }.check();
 }
 
 #[test]
 fn tutorial_of_two_institutions_works() {
-    Page { path: "docs/tutorial.md", section: None, programs: &[CURL], has_endpoint: false }
-        .check();
+    Page { programs: &[CURL], ..Page::of("docs/tutorial.md") }.check();
 }
 
 #[test]
 fn tutorial_of_names_in_rdf_works() {
+    let endpoint = Endpoint::start();
     Page {
-        path: "docs/tutorial-rdf.md",
-        section: None,
         programs: &[CURL, JQ, PYTHON],
-        has_endpoint: true,
+        ports: &[("7878", endpoint.port())],
+        ..Page::of("docs/tutorial-rdf.md")
     }
     .check();
 }
 
 #[test]
 fn client_in_shell_follows_a_set() {
-    Page {
-        path: "docs/follow-in-shell.md",
-        section: None,
-        programs: &[CURL, JQ],
-        has_endpoint: false,
-    }
-    .check();
+    Page { programs: &[CURL, JQ], ..Page::of("docs/follow-in-shell.md") }.check();
+}
+
+#[test]
+fn example_of_notifications_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/push.md") }.check();
+}
+
+#[test]
+fn example_of_versions_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/versions.md") }.check();
+}
+
+#[test]
+fn example_of_maintenance_works() {
+    let section = Some("An example");
+    Page { section, programs: &[CURL], ..Page::of("docs/maintenance.md") }.check();
 }
 
 #[test]

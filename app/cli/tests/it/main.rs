@@ -66,6 +66,7 @@ mod rdf_input;
 mod reading;
 mod real;
 mod real_rdf;
+mod recipes;
 mod reload;
 mod same_words;
 mod sdshare_server;

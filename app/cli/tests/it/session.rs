@@ -172,10 +172,31 @@ fn the_demo_ends_well() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        text.contains("6. An audit compares copy and museum")
+        text.contains("7. An audit compares copy and museum")
+            && text.contains("   241 files copied; both copies are equal")
             && text.contains("   equal: 241 files"),
         "{text}"
     );
+}
+
+#[test]
+fn the_demo_of_rdf_ends_well() {
+    let output = run(abreast().args(["demo", "--rdf"]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let label = "https://id.example.org/person/3> <http://www.w3.org/2004/02/skos/core#prefLabel>";
+    for expected in [
+        &format!("   D <{label} \"Selma Lagerlof\" .\n   A <{label} \"Selma Lagerlöf\" .\n"),
+        "   https://id.example.org/person/4,T. Jansson,,1,https://id.example.org/person/2,",
+        "   equal: 24 descriptions",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! The shell commands of the recipes run as written, as those of tutorials ([`crate::documented`]).
+
+use crate::documented::{CURL, JQ, PYTHON, Page};
+use abreast_testkit::endpoint::Endpoint;
+use abreast_testkit::http::{Request, Server, send};
+use abreast_testkit::pages::{self, Answer};
+use abreast_testkit::{Running, provided};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+#[test]
+fn recipe_for_tables_works() {
+    Page { programs: &[CURL, PYTHON], ..Page::of("docs/recipes/tables.md") }.check();
+}
+
+/// Records the documents of an index, and answers as OpenSearch and Solr do.
+#[derive(Default)]
+struct Index(Mutex<BTreeMap<String, Value>>);
+
+impl Index {
+    fn start() -> Server {
+        let (opensearch, solr) = (Self::default(), Self::default());
+        Server::new(move |request, stream| {
+            let solr_path = request.path().strip_prefix("/solr/records/");
+            let answer = match solr_path {
+                Some(path) => solr.solr(path, request),
+                None => opensearch.opensearch(request),
+            };
+            reply(stream, answer)
+        })
+    }
+
+    fn put(&self, id: &str, document: Value) {
+        self.0.lock().unwrap().insert(id.to_owned(), document);
+    }
+
+    fn delete(&self, id: &str) -> bool {
+        self.0.lock().unwrap().remove(id).is_some()
+    }
+
+    fn delete_other_batches(&self, batch: u64) {
+        self.0.lock().unwrap().retain(|_, document| document["batch"] == batch);
+    }
+
+    /// The documents that the query `field:word` finds.
+    fn found(&self, request: &Request) -> Vec<(String, Value)> {
+        let query = parameter(request, "q");
+        let (field, word) = query.split_once(':').unwrap();
+        let is_found =
+            |document: &Value| document[field].as_str().is_some_and(|text| text.contains(word));
+        let documents = self.0.lock().unwrap();
+        let found = documents.iter().filter(|(_, document)| is_found(document));
+        found.map(|(id, document)| (id.clone(), document.clone())).collect()
+    }
+
+    fn opensearch(&self, request: &Request) -> (&'static str, Value) {
+        let path = request.path().strip_prefix("/records/").unwrap_or_default();
+        if let Some(id) = path.strip_prefix("_doc/") {
+            return match self.0.lock().unwrap().get(id) {
+                Some(document) => (
+                    "200 OK",
+                    json!({"_index": "records", "_id": id, "_version": 1, "found": true, "_source": document}),
+                ),
+                None => ("404 Not Found", json!({"_index": "records", "_id": id, "found": false})),
+            };
+        }
+        let body = request.text();
+        match path {
+            "_bulk" => {
+                assert_eq!(request.header("content-type"), Some("application/x-ndjson"));
+                assert!(body.ends_with('\n'), "a bulk request ends with a line end: {body}");
+                let mut lines =
+                    body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+                let mut items = Vec::new();
+                while let Some(operation) = lines.next() {
+                    if let Some(id) = operation["delete"]["_id"].as_str() {
+                        let result = if self.delete(id) { "deleted" } else { "not_found" };
+                        items.push(json!({"delete": {"_id": id, "result": result}}));
+                    } else {
+                        let id = operation["index"]["_id"].as_str().unwrap();
+                        self.put(id, lines.next().unwrap());
+                        items.push(json!({"index": {"_id": id, "status": 201}}));
+                    }
+                }
+                ("200 OK", json!({"took": 1, "errors": false, "items": items}))
+            }
+            "_delete_by_query" => {
+                let query: Value = serde_json::from_str(&body).unwrap();
+                let batch = &query["query"]["bool"]["must_not"][0]["term"]["batch"];
+                self.delete_other_batches(batch.as_u64().unwrap());
+                ("200 OK", json!({"took": 1, "failures": []}))
+            }
+            "_search" => {
+                let hits = self.found(request).into_iter();
+                let hits: Vec<_> =
+                    hits.map(|(id, document)| json!({"_id": id, "_source": document})).collect();
+                ("200 OK", json!({"hits": {"total": {"value": hits.len()}, "hits": hits}}))
+            }
+            _ => ("400 Bad Request", json!({"error": request.line()})),
+        }
+    }
+
+    fn solr(&self, path: &str, request: &Request) -> (&'static str, Value) {
+        match path {
+            "get" => {
+                let id = parameter(request, "id");
+                ("200 OK", json!({"doc": self.0.lock().unwrap().get(&id)}))
+            }
+            "update" => {
+                assert_eq!(request.header("content-type"), Some("application/json"));
+                let command: Value = serde_json::from_slice(&request.body).unwrap();
+                if let Some(documents) = command.as_array() {
+                    for document in documents {
+                        self.put(document["id"].as_str().unwrap(), document.clone());
+                    }
+                } else if let Some(ids) = command["delete"].as_array() {
+                    for id in ids {
+                        self.delete(id.as_str().unwrap());
+                    }
+                } else {
+                    let query = command["delete"]["query"].as_str().unwrap();
+                    let batch = query.strip_prefix("*:* -batch:").unwrap();
+                    self.delete_other_batches(batch.parse().unwrap());
+                }
+                ("200 OK", json!({"responseHeader": {"status": 0, "QTime": 1}}))
+            }
+            "select" => {
+                let found: Vec<_> =
+                    self.found(request).into_iter().map(|(_, document)| document).collect();
+                ("200 OK", json!({"response": {"numFound": found.len(), "docs": found}}))
+            }
+            _ => ("400 Bad Request", json!({"error": request.line()})),
+        }
+    }
+}
+
+fn parameter(request: &Request, name: &str) -> String {
+    let query = request.target().split_once('?').map_or("", |(_, query)| query);
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).unwrap().1.to_owned()
+}
+
+fn reply(stream: &mut TcpStream, (status, body): (&str, Value)) -> bool {
+    send(stream, status, "Content-Type: application/json\r\n", body.to_string().as_bytes())
+}
+
+#[test]
+fn recipe_for_search_indexes_works() {
+    let index = Index::start();
+    let port = index.address().port();
+    Page {
+        programs: &[CURL, JQ],
+        ports: &[("9200", port), ("8983", port)],
+        ..Page::of("docs/recipes/search.md")
+    }
+    .check();
+}
+
+#[test]
+fn recipe_for_static_feeds_works() {
+    let caddy = ("caddy", "ABREAST_TEST_CADDY");
+    Page { programs: &[CURL, caddy], ..Page::of("docs/recipes/static-feed.md") }.check();
+}
+
+/// A cluster of Kafka in a process of Python, which prints its port.
+const CLUSTER: &str = r#"
+from confluent_kafka import Producer
+cluster = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+print(next(iter(cluster.list_topics(timeout=30).brokers.values())).port, flush=True)
+while True:
+    cluster.poll(1)
+"#;
+
+#[test]
+fn recipe_for_queues_works() {
+    let Some(python) = provided("recipe_for_queues_works", PYTHON.1) else { return };
+    let mut cluster = Command::new(python);
+    let mut cluster =
+        Running(cluster.args(["-c", CLUSTER]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut port = String::new();
+    BufReader::new(cluster.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let programs =
+        [("nats-server", "ABREAST_TEST_NATS"), ("kcat", "ABREAST_TEST_KCAT"), CURL, JQ, PYTHON];
+    Page {
+        programs: &programs,
+        ports: &[("9092", port.trim().parse().unwrap())],
+        ..Page::of("docs/recipes/queues.md")
+    }
+    .check();
+}
+
+/// A feed in the form of the Library of Congress: the newest change of each entity, the newest first, on two pages, with
+/// days, lists of prefixed types, and no names of activities.
+fn congress() -> pages::Server {
+    const NAMES: [(&str, &str, &str); 3] = [
+        ("n3", "Lagerlöf, Selma", "2026-01-03"),
+        ("n2", "Blixen, Karen", "2026-01-02"),
+        ("n1", "Jansson, Tove", "2026-01-02"),
+    ];
+    let server = pages::Server::start();
+    let base = server.url("/authorities/names");
+    let page = |number: usize, names: &[(&str, &str, &str)]| {
+        let activity = |(id, label, day): &(&str, &str, &str)| {
+            let link = |ending: &str, media_type: &str| json!({"type": "Link", "href": format!("{base}/{id}{ending}"), "mediaType": media_type});
+            json!({"summary": format!("New: {label}"), "type": ["as:Add"], "published": day, "actor": "http://id.loc.gov/vocabulary/organizations/dlc",
+                "object": {"id": format!("{base}/{id}"), "type": ["madsrdf:Authority", "madsrdf:PersonalName"], "updated": day,
+                    "url": [link(".rdf", "application/rdf+xml"), link(".nt", "application/n-triples"), link(".json", "application/ld+json")]}})
+        };
+        let feed = format!("{base}/activitystreams/feed");
+        let mut document = json!({"@context": ["https://www.w3.org/ns/activitystreams#", "https://emm-spec.org/0.1/context.json"],
+            "summary": format!("Page {number} of 2 pages"), "id": format!("{feed}/{number}"), "type": "OrderedCollectionPage", "partOf": feed,
+            "orderedItems": names.iter().map(activity).collect::<Vec<_>>()});
+        if number == 1 {
+            document["next"] = json!(format!("{feed}/2"));
+        }
+        let answer =
+            Answer::ok(document.to_string()).header("content-type", "application/activity+json");
+        server.put(&format!("/authorities/names/activitystreams/feed/{number}"), answer);
+    };
+    page(1, &NAMES[..2]);
+    page(2, &NAMES[2..]);
+    for (id, label, _) in NAMES {
+        let mads = "http://www.loc.gov/mads/rdf/v1#";
+        let lines = format!(
+            "<{base}/{id}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{mads}PersonalName> .\n\
+             <{base}/{id}> <{mads}authoritativeLabel> \"{label}\"@en .\n"
+        );
+        let answer = Answer::ok(lines).header("content-type", "application/n-triples");
+        for ending in ["", ".nt"] {
+            server.put(&format!("/authorities/names/{id}{ending}"), answer.clone());
+        }
+    }
+    server
+}
+
+#[test]
+fn recipe_for_triple_stores_works() {
+    let (endpoint, feed) = (Endpoint::start(), congress());
+    Page {
+        programs: &[CURL, JQ],
+        ports: &[("7878", endpoint.port()), ("8082", feed.address().port())],
+        ..Page::of("docs/recipes/triple-stores.md")
+    }
+    .check();
+}
+
+#[test]
+fn recipe_for_jobs_works() {
+    Page { programs: &[CURL, JQ, PYTHON], ..Page::of("docs/recipes/jobs.md") }.check();
+}
