@@ -1,0 +1,63 @@
+//! Requests to one server.
+
+use crate::values::words;
+use crate::work::{Work, exception};
+use abreast::library::{self, Call};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Status, media type and body.
+type Reply<'py> = (u16, String, Bound<'py, PyBytes>);
+
+/// A client of one server; connections are used again.
+#[pyclass]
+pub(crate) struct Http {
+    http: Arc<library::Http>,
+}
+
+#[pymethods]
+impl Http {
+    /// The words are arguments of `explore`.
+    #[new]
+    fn new(py: Python<'_>, texts: Vec<String>, token: Option<String>) -> PyResult<Self> {
+        let http = library::Http::new(words(texts), token.as_deref());
+        let http = http.map_err(|failure| exception(py, failure))?;
+        Ok(Self { http: Arc::new(http) })
+    }
+
+    /// Sends a request. Error statuses are returned too.
+    #[pyo3(signature = (method, url, body, content_type, idempotency_key, most, public_only))]
+    fn request<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        url: String,
+        body: Option<Vec<u8>>,
+        content_type: String,
+        idempotency_key: Option<String>,
+        most: u64,
+        public_only: bool,
+    ) -> PyResult<Reply<'py>> {
+        let call = Call {
+            method: method.parse().unwrap_or_default(),
+            url,
+            body: body.map(|body| (body, content_type)),
+            idempotency_key,
+            most,
+            public_only,
+        };
+        let reply = Arc::new(Mutex::new(None));
+        let (http, slot) = (Arc::clone(&self.http), Arc::clone(&reply));
+        let work = Work::begin(py, false, 1, move |_, cancel| {
+            let reply = http.send(&call, cancel)?;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+            Ok(String::new())
+        })?;
+        work.finish(py, None)?;
+        let reply = reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (status, media_type, body) =
+            reply.map_or((0, String::new(), Vec::new()), |it| (it.status, it.media_type, it.body));
+        Ok((status, media_type, PyBytes::new(py, &body)))
+    }
+}
