@@ -272,7 +272,7 @@ def read(
     Raises the exception of the exit code when the fault is reached: entries before it were yielded.
     """
     if isinstance(source, (bytes, bytearray)):
-        return Reader(words_of(options, [url or "-"]), bytes(source), url or "", follow_indexes)
+        return Reader(words_of(options, [url or os.devnull]), bytes(source), url or "", follow_indexes)
     if url is not None:
         raise UsageError("`url` is the address of bytes", help="leave it out for a document at an address or in a file")
     return Reader(words_of(options, [source]), None, None, follow_indexes)

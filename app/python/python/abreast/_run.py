@@ -3,9 +3,10 @@
 import json
 import os
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union, overload
 
 from . import _abreast
+from ._changes import SourceChanges, stream
 from ._errors import CancelledError, class_of
 from ._options import Option, words_of
 from ._records import (AuditReport, Change, Document, Finding, Problem, Status, SyncReport, ValidationReport,
@@ -178,18 +179,38 @@ class Follower(Iterator[Change]):
         self.close()
 
 
+@overload
+def follow(url: str, folder: Union[str, "os.PathLike[str]"], *, interval: Optional[str] = None,
+           problem: Optional[Callable[[Problem], object]] = None, **options: Option) -> Follower: ...
+
+
+@overload
+def follow(url: str, folder: None = None, *, state: Union[None, str, "os.PathLike[str]"] = None,
+           interval: Optional[str] = None, problem: Optional[Callable[[Problem], object]] = None,
+           **options: Option) -> SourceChanges: ...
+
+
 def follow(
     url: str,
-    folder: Union[str, "os.PathLike[str]"],
+    folder: Union[None, str, "os.PathLike[str]"] = None,
     *,
+    state: Union[None, str, "os.PathLike[str]"] = None,
     interval: Optional[str] = None,
     problem: Optional[Callable[[Problem], object]] = None,
     **options: Option,
-) -> Follower:
-    """Keep a copy in sync, and yield each change after it was applied: `abreast sync --follow`.
+) -> Union[Follower, SourceChanges]:
+    """Yield the changes of a Source as they happen, with or without a copy: `abreast sync --follow`.
+
+    With a `folder`, the copy is kept in sync, and each `Change` is yielded after it was applied. Without one, each
+    `SourceChange` is yielded, first all resources as `created`; its `content()` fetches the content and verifies it.
+    `state` is a folder for the position: the next iterator with the same folder continues there. Without `state`, each
+    iterator begins with all resources. `content="64K"` fetches contents up to that length together with the changes.
 
     `interval` is the time between polls, such as `"30s"`. `problem` is called with each failure and notice; the run
     continues. Options are those of the command, with `_` for `-`. The iterator is a context manager: after the `with`
     block, or `close()`, the run has ended and the copy is free. An interrupt (Ctrl-C) ends it as well.
     """
-    return Follower(words_of({"interval": interval, **options}, [url, folder]), problem)
+    given: Dict[str, Option] = {"interval": interval, **options}
+    if folder is None:
+        return stream(url, state, problem, given)
+    return Follower(words_of({**given, "state": state}, [url, folder]), problem)

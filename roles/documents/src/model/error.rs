@@ -8,9 +8,9 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// The document has a fault.
-    #[error("{url}: {message}")]
+    #[error("{}{message}", if url.is_empty() { String::new() } else { format!("{url}: ") })]
     Document {
-        /// Address or path of the document.
+        /// Address or path of the document; empty for bytes without an address.
         url: String,
         /// A stable code, such as `rs.loc`.
         code: &'static str,
