@@ -105,7 +105,7 @@ class Source:
 
     def resource(self, uri: str) -> Optional[Entry]:
         """The recorded state of a resource, by its URI or its path; `None` if the set does not have the resource."""
-        status, values = self._send("GET", self._path("/resource?" + urlencode({"uri": uri})))
+        status, values = self._send("GET", self._path("/resource?" + urlencode({"uri": uri}, quote_via=quote)))
         if status == 404 and values.get("type", "").endswith(":not-found"):
             self.info()
             return None
@@ -148,7 +148,7 @@ class Source:
 
     def delete(self, uri: str) -> Recorded:
         """Record the deletion of a resource, by its URI or its path; a file of the set's folder is deleted."""
-        return _recorded(self._json("DELETE", self._path("/resource?" + urlencode({"uri": uri}))))
+        return _recorded(self._json("DELETE", self._path("/resource?" + urlencode({"uri": uri}, quote_via=quote))))
 
     def upload(self, path: str, data: Union[bytes, str, "os.PathLike[str]", BinaryIO]) -> Entry:
         """Store a file in the folder of the set, completely or not at all, and return its resource.
