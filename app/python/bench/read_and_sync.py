@@ -6,7 +6,6 @@ Each measurement is a process of its own; the shortest of three counts. Both pac
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,8 +23,9 @@ READ = {
 }
 SYNC = {
     "abreast.sync": "import abreast; print(abreast.sync(sys.argv[1], sys.argv[2]).created)",
-    "resync": "from resync.client import Client\nclient = Client(hashes=['md5'])\nclient.set_mappings(sys.argv[3:4] + [sys.argv[2]])\n"
-              "client.baseline_or_audit(sys.argv[1])\nimport os\nprint(sum(len(files) for _, _, files in os.walk(sys.argv[2])))",
+    "resync": "from resync.client import Client\nimport os\nclient = Client(hashes=['md5'])\n"
+              "client.sitemap_name = sys.argv[1]\nclient.set_mappings([sys.argv[3] + '=' + sys.argv[2]])\n"
+              "client.baseline_or_audit()\nprint(sum(len(files) for _, _, files in os.walk(sys.argv[2])))",
 }
 #: Prints the peak of memory after the work.
 PEAK = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
@@ -66,17 +66,19 @@ def main(entries: int = 50_000, files: int = 2_000) -> None:
                                   env={**os.environ, "ABREAST_LOG_FORMAT": "text"})
         try:
             assert server.stdout is not None
-            url = next(found.group(1) for found in (re.search(r"(http://\S+)", line) for line in server.stdout) if found)
+            url = next(found.group(1) for found in (re.search(r"listening on +(http://\S+)", line) for line in server.stdout) if found)
             source = abreast.Source(url)
             while source.info().count < files or source.info().state != "ready":
                 time.sleep(0.1)
             print(f"copying {files} files")
             for name, code in SYNC.items():
-                capabilities = source.info().capability_list if name == "resync" else url
+                info = source.info()
+                place_of_list = info.capability_list.replace("capabilitylist", "resourcelist")
+                start = place_of_list if name == "resync" else url
                 runs = []
                 for number in range(RUNS):
                     copy = root / f"{name}-{number}"
-                    runs.append(measured(code, [capabilities, str(copy), source.info().resources]))
+                    runs.append(measured(code, [start, str(copy), info.resources.rstrip("/")]))
                 show(name, runs)
         finally:
             server.terminate()

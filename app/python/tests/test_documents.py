@@ -28,7 +28,7 @@ PAGES = {
       {"type": "Delete", "published": "2026-03-02T09:00:00Z", "id": "http://h/act/2", "object": "http://h/e/2"}]}""",
     "/emm/1": b"""{"type": "OrderedCollectionPage", "id": "/emm/1", "orderedItems": [
       {"type": "Move", "endTime": "2026-03-01T09:00:00Z", "object": {"id": "http://h/e/1",
-       "seeAlso": {"id": "http://h/e/1.ttl", "type": "Dataset", "format": "text/turtle"}}, "target": "http://h/e/9"}]}""",
+       "url": "http://h/e/1.ttl"}, "target": "http://h/e/9"}]}""",
 }
 FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://www.sdshare.org/2012/core/"><title>Coins</title>
   <entry><id>urn:1</id><s:resource>http://h/coin/7</s:resource><updated>2026-03-01T09:00:00Z</updated>
@@ -95,7 +95,7 @@ class DocumentTests(unittest.TestCase):
         moved = next(page)
         self.assertEqual((moved.uri, moved.change, moved.datetime), ("http://h/e/1", "moved", "2026-03-01T09:00:00Z"))
         self.assertEqual([(link.rel, link.href) for link in moved.links],
-                         [("seeAlso", "http://h/e/1.ttl"), ("target", "http://h/e/9")])
+                         [("url", "http://h/e/1.ttl"), ("target", "http://h/e/9")])
         turtle = b"@prefix e: <http://h/> . e:a e:p 'x'@en ."
         self.assertEqual(list(abreast.read(turtle)), [abreast.Statement("<http://h/a>", "<http://h/p>", '"x"@en')])
         patch = b"H id <uuid:00000000-0000-4000-8000-000000000000> .\nTX .\nA <http://h/a> <http://h/p> <http://h/b> .\n" \

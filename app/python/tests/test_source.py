@@ -110,20 +110,23 @@ class SourceTests(ServedCase):
             abreast.Source(self.server.url, token="abreast_wrong").info()
         self.assertEqual(raised.exception.name, "token-refused")
         self.assertNotIn("abreast_wrong", f"{raised.exception} {abreast.Source(self.server.url, token='abreast_wrong')}")
-        store = next(path for path in (self.server.root / "served").rglob("*.sqlite")).parent
-        made = subprocess.run([*COMMAND, "token", "create", "--name", "loader", "--scope", "write", "--data", str(store)],
+        made = subprocess.run([*COMMAND, "token", "create", "--name", "loader", "--scope", "write", "--data",
+                               str(self.server.folder / ".abreast")],
                               capture_output=True, text=True, check=True)
         token = made.stdout.strip()
 
-        def is_required() -> bool:
-            try:
-                self.source.upload("x.txt", "x")
-            except abreast.AccessError:
-                return True
-            return False
+        loader = abreast.Source(self.server.url, token=token)
 
-        self.wait_for("the token", is_required)
-        self.assertEqual(abreast.Source(self.server.url, token=token).upload("y.txt", "y").length, 1)
+        def is_accepted() -> bool:
+            try:
+                return loader.upload("y.txt", "y").length == 1
+            except abreast.AccessError:
+                return False
+
+        self.wait_for("the token", is_accepted)
+        with self.assertRaises(abreast.AccessError) as raised:
+            self.source.upload("x.txt", "x")
+        self.assertEqual(raised.exception.name, "token-missing")
 
 
 if __name__ == "__main__":

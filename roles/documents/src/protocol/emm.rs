@@ -69,7 +69,7 @@ fn entry_of(item: &Item, object: &ReadObject) -> Entry {
         .iter()
         .map(|link| Link {
             media_type: link.media_type.clone(),
-            ..Link::new("seeAlso", link.href.clone())
+            ..Link::new("url", link.href.clone())
         })
         .collect();
     links.extend(item.target().iter().map(|target| Link::new("target", target.clone())));
