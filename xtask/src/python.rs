@@ -14,8 +14,9 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
 /// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
+/// nbclient executes the example notebook, which uses pandas, with ipykernel.
 /// Playwright opens pages in Chromium, and axe checks them.
-const REQUIREMENTS: [&str; 13] = [
+const REQUIREMENTS: [&str; 16] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -27,6 +28,9 @@ const REQUIREMENTS: [&str; 13] = [
     "pyld==3.3.0",
     "slixmpp==1.17.0",
     "maturin==1.16.0",
+    "nbclient==0.11.0",
+    "ipykernel==7.4.0",
+    "pandas==2.3.3",
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
 ];

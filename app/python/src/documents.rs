@@ -122,7 +122,9 @@ impl Writer {
     /// Adds entries, a list of JSON, and returns the bytes that are complete.
     fn entries<'py>(&mut self, py: Python<'py>, entries: &str) -> PyResult<Bound<'py, PyBytes>> {
         let entries: Vec<Entry> = serde_json::from_str(entries).map_err(refused)?;
-        let Some(writer) = &mut self.writer else { return Err(PyValueError::new_err("it has ended")) };
+        let Some(writer) = &mut self.writer else {
+            return Err(PyValueError::new_err("it has ended"));
+        };
         for entry in &entries {
             writer.entry(entry).map_err(|error| exception(py, error.into()))?;
         }

@@ -12,7 +12,7 @@ import urllib.request
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import abreast
 from served import ServedCase
@@ -82,27 +82,29 @@ class DocumentTests(unittest.TestCase):
     def test_documents_of_each_protocol_are_read(self) -> None:
         old = abreast.read(OLD_SET, url="http://h/changes.xml")
         self.assertEqual((old.protocol, old.kind), ("ResourceSync 0.1", "change set"))
-        self.assertEqual([(entry.uri, entry.change, entry.datetime, entry.length) for entry in old],
+        self.assertEqual([(entry.uri, entry.change, entry.datetime, entry.length) for entry in old.entries()],
                          [("http://h/a", "created", "2026-03-01T09:00:00Z", 5),
                           ("http://h/b", "deleted", "2026-03-01T09:05:00Z", None)])
         feed = abreast.read(FEED, url="http://h/feed")
         self.assertEqual((feed.protocol, feed.kind, feed.head.title), ("SDShare", "fragments feed", "Coins"))
-        entry = next(feed)
+        entry = next(feed.entries())
         self.assertEqual((entry.uri, entry.change, entry.id), ("http://h/coin/7", "updated", "urn:1"))
         self.assertEqual((entry.links[0].href, entry.links[0].type), ("http://h/f/7.ttl", "text/turtle"))
         page = abreast.read(PAGES["/emm/1"], url="http://h/emm/1")
         self.assertEqual((page.protocol, page.kind), ("Activity Streams", "Change Set"))
-        moved = next(page)
+        moved = next(page.entries())
         self.assertEqual((moved.uri, moved.change, moved.datetime), ("http://h/e/1", "moved", "2026-03-01T09:00:00Z"))
         self.assertEqual([(link.rel, link.href) for link in moved.links],
                          [("url", "http://h/e/1.ttl"), ("target", "http://h/e/9")])
+        with self.assertRaises(abreast.UsageError):
+            next(abreast.read(FEED, url="http://h/feed").statements())
         turtle = b"@prefix e: <http://h/> . e:a e:p 'x'@en ."
         self.assertEqual(list(abreast.read(turtle)), [abreast.Statement("<http://h/a>", "<http://h/p>", '"x"@en')])
         patch = b"H id <uuid:00000000-0000-4000-8000-000000000000> .\nTX .\nA <http://h/a> <http://h/p> <http://h/b> .\n" \
                 b"TC .\nTX .\nD <http://h/a> <http://h/p> <http://h/b> .\nTA .\n"
         read = abreast.read(patch)
         self.assertEqual(read.kind, "RDF Patch")
-        self.assertEqual([statement.change for statement in read], ["added"])
+        self.assertEqual([statement.change for statement in read.statements()], ["added"])
 
     def test_a_plain_sitemap_and_gzip_are_read(self) -> None:
         plain = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://h/</loc></url></urlset>'
@@ -112,7 +114,7 @@ class DocumentTests(unittest.TestCase):
             for source in (plain, gzip.compress(plain), path, str(path)):
                 read = abreast.read(source)
                 self.assertEqual((read.protocol, read.capability), ("Sitemaps", None))
-                self.assertEqual([entry.uri for entry in read], ["http://h/"])
+                self.assertEqual([entry.uri for entry in read.entries()], ["http://h/"])
 
     def test_indexes_and_pages_are_followed_in_order(self) -> None:
         documents: Dict[str, bytes] = {**PAGES, "/emm": ENTRY_POINT}
@@ -122,12 +124,12 @@ class DocumentTests(unittest.TestCase):
         documents["/2"] = gzip.compress(list_of(["http://h/c"]))
         alone = abreast.read(site.url + "/index")
         self.assertTrue(alone.is_index)
-        self.assertEqual([entry.uri for entry in alone], [site.url + "/1", site.url + "/2"])
+        self.assertEqual([entry.uri for entry in alone.entries()], [site.url + "/1", site.url + "/2"])
         read = abreast.read(site.url + "/index", follow_indexes=True)
-        self.assertEqual([entry.uri for entry in read if not read.is_index], ["http://h/a", "http://h/b", "http://h/c"])
+        self.assertEqual([entry.uri for entry in read.entries()], ["http://h/a", "http://h/b", "http://h/c"])
         self.assertEqual([head.kind for head in read.documents], ["Resource List Index"] + 2 * ["Resource List"])
         pages = abreast.read(site.url + "/emm", follow_indexes=True)
-        self.assertEqual([(entry.uri, entry.change) for entry in pages],
+        self.assertEqual([(entry.uri, entry.change) for entry in pages.entries()],
                          [("http://h/e/2", "deleted"), ("http://h/e/1", "moved")])
 
     def test_following_has_limits(self) -> None:
@@ -170,7 +172,7 @@ class DocumentTests(unittest.TestCase):
     def test_a_reading_can_end_early(self) -> None:
         document = list_of([f"http://h/{number}" for number in range(50_000)])
         with abreast.read(document) as read:
-            self.assertEqual(next(read).uri, "http://h/0")
+            self.assertEqual(next(read.entries()).uri, "http://h/0")
         self.assertEqual(list(read), [])
 
     def test_memory_does_not_grow_with_a_document(self) -> None:
@@ -193,7 +195,7 @@ class DocumentTests(unittest.TestCase):
                     '<url><loc>http://h/a</loc><rs:md change="updated" datetime="2026-01-02T00:00:00Z" '
                     'hash="md5:1584abdf8ebdc9802ac0c6a7402c03b6" length="3"/><rs:ln rel="up" href="http://h/"/></url>'
                     "</urlset>").encode()
-        entry = next(abreast.read(document))
+        entry = next(abreast.read(document).entries())
         self.assertEqual(entry.hashes, {"md5": "1584abdf8ebdc9802ac0c6a7402c03b6"})
         self.assertEqual(entry.as_dict(), {
             "uri": "http://h/a", "change": "updated", "datetime": "2026-01-02T00:00:00Z", "length": 3,
@@ -216,14 +218,16 @@ class WriterTests(unittest.TestCase):
         change = {"uri": "http://h/a", "change": "deleted", "datetime": time}
         read = abreast.read(abreast.ChangeList([change], from_=time, until=time).to_bytes())
         self.assertEqual((read.kind, read.from_, read.until), ("Change List",) + 2 * ("2026-01-02T03:04:05Z",))
-        self.assertEqual(next(read).change, "deleted")
+        self.assertEqual(next(read.entries()).change, "deleted")
 
     def test_wrong_entries_are_refused(self) -> None:
-        for entry, word in [({"uri": "x"}, "absolute"), ({"uri": "http://h/", "lastmod": "now"}, "lastmod"),
-                            ({"uri": "http://h/", "size": 1}, "size"), ({"uri": "http://h/", "hash": "md5:0"}, "hash"),
-                            ({"uri": "http://h/", "change": "changed"}, "change"),
-                            ({"uri": "http://h/", "lastmod": datetime(2026, 1, 1)}, "time zone"),
-                            ({"uri": "http://h/", "links": [{"rel": "up"}]}, "links")]:
+        wrong: List[Tuple[Dict[str, Any], str]] = [
+            ({"uri": "x"}, "absolute"), ({"uri": "http://h/", "lastmod": "now"}, "lastmod"),
+            ({"uri": "http://h/", "size": 1}, "size"), ({"uri": "http://h/", "hash": "md5:0"}, "hash"),
+            ({"uri": "http://h/", "change": "changed"}, "change"),
+            ({"uri": "http://h/", "lastmod": datetime(2026, 1, 1)}, "time zone"),
+            ({"uri": "http://h/", "links": [{"rel": "up"}]}, "links")]
+        for entry, word in wrong:
             with self.assertRaises(abreast.UsageError, msg=str(entry)) as raised:
                 abreast.ResourceList([{"uri": "http://h/1"}, entry]).to_bytes()
             self.assertIn(word, str(raised.exception))
@@ -240,12 +244,12 @@ class WriterTests(unittest.TestCase):
                              ["resourcelist.xml"] + [f"resourcelist-{number}.xml" for number in (1, 2, 3)])
             self.assertEqual(sorted(os.listdir(place)), sorted(path.name for path in paths))
             index = abreast.read(paths[0])
-            self.assertEqual((index.kind, [entry.uri for entry in index]),
+            self.assertEqual((index.kind, [entry.uri for entry in index.entries()]),
                              ("Resource List Index", [f"http://s/lists/resourcelist-{n}.xml" for n in (1, 2, 3)]))
             part = abreast.read(paths[3])
             self.assertEqual([(link.rel, link.href) for link in part.links],
                              [("up", "http://s/c.xml"), ("index", "http://s/lists/resourcelist.xml")])
-            self.assertEqual([entry.uri for entry in part], ["http://h/100000"])
+            self.assertEqual([entry.uri for entry in part.entries()], ["http://h/100000"])
             report = abreast.validate(*paths, no_walk=True)
             self.assertEqual(report.errors, 0, report.findings)
             self.assertEqual(len(abreast.ResourceList(entries(50_000)).write_parts(place, "http://s/")), 1)
@@ -260,7 +264,7 @@ class WriterTests(unittest.TestCase):
             abreast.ResourceList([{"uri": "http://h/a"}]).write(path)
             with self.assertRaises(KeyError):
                 abreast.ResourceList(fails()).write(path)
-            self.assertEqual([entry.uri for entry in abreast.read(path)], ["http://h/a"])
+            self.assertEqual([entry.uri for entry in abreast.read(path).entries()], ["http://h/a"])
             self.assertEqual(os.listdir(place), ["list.xml"])
             file = io.BytesIO()
             abreast.ResourceList([{"uri": "http://h/a"}]).write(file)
@@ -278,11 +282,11 @@ class ServedDocumentTests(ServedCase):
         abreast.Source(self.server.url).upload("new.txt", "new\n")
         served, read = taken("resourcelist.xml")
         assert read.at is not None
-        again = abreast.ResourceList(read, at=read.at, completed=read.completed, links=read.links)
+        again = abreast.ResourceList(read.entries(), at=read.at, completed=read.completed, links=read.links)
         self.assertEqual(again.to_bytes(), served)
         served, read = taken("changelist.xml")
         assert read.from_ is not None
-        changes: List[abreast.Entry] = list(read)  # type: ignore[arg-type]
+        changes = list(read.entries())
         self.assertEqual([change.uri[-7:] for change in changes], ["new.txt"])
         self.assertEqual(abreast.ChangeList(changes, from_=read.from_, until=read.until, links=read.links).to_bytes(),
                          served)

@@ -146,11 +146,13 @@ class Reader(Iterator[Union[Entry, Statement]]):
     """An iterator over the entries of a document; see `read`.
 
     The properties of the document, such as `kind` and `until`, are attributes. With `follow_indexes` they belong to the
-    document of the last entry. The iterator is a context manager; `close()` ends the reading early.
+    document of the last entry. `entries()` and `statements()` are the same iterator for type checkers. The iterator is a
+    context manager; `close()` ends the reading early.
     """
 
     def __init__(self, words: List[str], bytes_: Optional[bytes], url: Optional[str], follow_indexes: bool) -> None:
         self._reading = _abreast.Reading(words, bytes_, url, follow_indexes)
+        self._follows = follow_indexes
         self._batch: Iterator[Union[Entry, Statement]] = iter(())
         self.head = Head()
         #: Heads of all documents so far, at most 10,000.
@@ -166,7 +168,9 @@ class Reader(Iterator[Union[Entry, Statement]]):
                 self.head = _made(Head, values[0])
                 self.documents.append(self.head)
             elif kind == "entries":
-                self._batch = map(_entry, values)
+                # The documents of a followed index come in place of its entries.
+                if not (self._follows and self.head.is_index):
+                    self._batch = map(_entry, values)
             else:
                 self._batch = map(_statement, values)
         return True
@@ -180,6 +184,20 @@ class Reader(Iterator[Union[Entry, Statement]]):
                 return item
             if not self._receive():
                 raise StopIteration
+
+    def entries(self) -> Iterator[Entry]:
+        """The entries of a document that is not RDF."""
+        for item in self:
+            if not isinstance(item, Entry):
+                raise UsageError(f"{self.head.url} is {self.head.kind}", help="use statements()")
+            yield item
+
+    def statements(self) -> Iterator[Statement]:
+        """The statements of RDF or of a patch."""
+        for item in self:
+            if not isinstance(item, Statement):
+                raise UsageError(f"{self.head.url} is a {self.head.kind}", help="use entries()")
+            yield item
 
     def close(self) -> None:
         """End the reading."""
@@ -265,8 +283,8 @@ def read(
     ResourceSync 1.1 and 0.1, plain Sitemaps, pages in Activity Streams (EMM, IIIF Change Discovery), feeds of SDShare,
     RDF in any syntax and RDF Patch; gzip is unpacked. The items are `Entry`, or `Statement` for RDF.
 
-    With `follow_indexes`, the documents of an index and the next pages of a feed are read too, in their order and from
-    the same host; `allow_host` adds hosts. Memory does not grow with the document, except for a page in Activity Streams
+    With `follow_indexes`, the documents of an index are read in place of its entries, and the next pages of a feed too, in
+    their order and from the same host; `allow_host` adds hosts. Memory does not grow with the document, except for a page in Activity Streams
     and for JSON-LD. Options of access and limits are those of `abreast explore`, with `_` for `-`.
 
     Raises the exception of the exit code when the fault is reached: entries before it were yielded.
@@ -340,12 +358,11 @@ class _List:
 
     def write(self, file: Union[str, "os.PathLike[str]", BinaryIO]) -> None:
         """Write the document to a path or a binary file. A path is replaced when the document is complete."""
-        if hasattr(file, "write"):
-            for piece in self.pieces():
-                file.write(piece)  # type: ignore[union-attr]
+        if isinstance(file, (str, os.PathLike)):
+            _replace(Path(file), self.pieces())
             return
-        path = Path(os.fspath(file))  # type: ignore[arg-type]
-        _replace(path, self.pieces())
+        for piece in self.pieces():
+            file.write(piece)
 
     def write_parts(self, folder: Union[str, "os.PathLike[str]"], url: str, size: int = ENTRIES_MAX) -> List[Path]:
         """Write documents of at most `size` entries into a folder, and their index if there are several.
@@ -355,7 +372,7 @@ class _List:
         """
         if not 1 <= size <= ENTRIES_MAX:
             raise UsageError(f"`size` is {size}", help=f"expected 1 to {ENTRIES_MAX}")
-        root, name = Path(os.fspath(folder)), self._capability
+        root, name = Path(folder), self._capability
         base = url if url.endswith("/") else url + "/"
         top = root / f"{name}.xml"
         entries = iter(self.entries)

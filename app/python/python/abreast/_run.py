@@ -180,8 +180,9 @@ class Follower(Iterator[Change]):
 
 
 @overload
-def follow(url: str, folder: Union[str, "os.PathLike[str]"], *, interval: Optional[str] = None,
-           problem: Optional[Callable[[Problem], object]] = None, **options: Option) -> Follower: ...
+def follow(url: str, folder: Union[str, "os.PathLike[str]"], *, state: Union[None, str, "os.PathLike[str]"] = None,
+           interval: Optional[str] = None, problem: Optional[Callable[[Problem], object]] = None,
+           **options: Option) -> Follower: ...
 
 
 @overload

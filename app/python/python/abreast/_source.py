@@ -8,11 +8,11 @@ import uuid
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _abreast
-from ._documents import Entry, Reader, Time, _made, _time, _values, read
+from ._documents import Entry, Time, _made, _time, _values, read
 from ._errors import (AccessError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
                       TemporaryError, UsageError)
 from ._options import Option, words_of
@@ -23,7 +23,7 @@ BATCH_MAX = 1_000
 _ANSWER_MAX = 64 << 20
 #: Seconds that one request waits for a change: the most that a server accepts.
 _WAIT_MAX = 30
-_CLASSES = {400: UsageError, 401: AccessError, 403: AccessError, 404: UsageError, 405: UsageError, 408: TemporaryError,
+_CLASSES: Dict[int, Type[Error]] = {400: UsageError, 401: AccessError, 403: AccessError, 404: UsageError, 405: UsageError, 408: TemporaryError,
             409: ConflictError, 412: ConflictError, 413: LimitError, 415: UsageError, 422: UsageError,
             429: TemporaryError, 500: TemporaryError, 502: TemporaryError, 503: TemporaryError, 504: TemporaryError,
             507: DiskError}
@@ -111,17 +111,14 @@ class Source:
             return None
         return _made(Entry, self._checked(status, values))
 
-    def resources(self, **options: Option) -> Reader:
+    def resources(self) -> Iterator[Entry]:
         """All resources of the set, from its Resource List."""
-        capabilities = read(self.info().capability_list, **self._reading(options))
-        found = next((entry.uri for entry in capabilities
-                      if isinstance(entry, Entry) and entry.capability == "resourcelist"), None)
+        options: Dict[str, Any] = dict(self._options)
+        capabilities = read(self.info().capability_list, **options).entries()
+        found = next((entry.uri for entry in capabilities if entry.capability == "resourcelist"), None)
         if found is None:
             raise SourceError("the set has no Resource List", name="documents.kind")
-        return read(found, follow_indexes=True, **self._reading(options))
-
-    def _reading(self, options: Dict[str, Option]) -> Dict[str, Option]:
-        return {**self._options, **options}
+        return read(found, follow_indexes=True, **options).entries()
 
     def record(self, entries: Union[Entry, Mapping[str, Any], Iterable[Union[Entry, Mapping[str, Any]]]], *,
                idempotency_key: Optional[str] = None) -> Recorded:
@@ -160,10 +157,10 @@ class Source:
             body = data.encode()
         elif isinstance(data, (bytes, bytearray)):
             body = bytes(data)
-        elif hasattr(data, "read"):
-            body = data.read()  # type: ignore[union-attr]
+        elif isinstance(data, os.PathLike):
+            body = Path(data).read_bytes()
         else:
-            body = Path(os.fspath(data)).read_bytes()  # type: ignore[arg-type]
+            body = data.read()
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         values = self._json("PUT", self._path("/content/" + quote(path)), body, kind=kind)
         return _made(Entry, values["resource"])
@@ -276,7 +273,7 @@ def _parsed(kind: str, text: bytes) -> Dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _error(status: int, values: Dict[str, Any], url: str, kind: Optional[type] = None) -> Error:
+def _error(status: int, values: Dict[str, Any], url: str, kind: Optional[Type[Error]] = None) -> Error:
     problem = ProblemDetails(status=status, name=values.get("type", "").rsplit(":", 1)[-1], title=values.get("title", ""),
                        detail=values.get("detail", ""), help=values.get("help"), errors=values.get("errors", []))
     made = (kind or _CLASSES.get(status, SourceError))(

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 from ._documents import ChangeList as _ChangeList
-from ._documents import Entry, Reader
+from ._documents import Entry, Link, Reader
 from ._documents import ResourceList as _ResourceList
 from ._documents import read as _read
 from ._errors import SourceError
@@ -63,7 +63,6 @@ class Resource:
         values: Dict[str, Any] = {"uri": self.uri, "lastmod": self.lastmod, "length": self.length, "type": self.mime_type,
                                   "change": self.change, "datetime": self.datetime, "path": self.path,
                                   "hash": self.hash, "capability": self.capability}
-        from ._documents import Link
         return Entry(**values, links=tuple(Link(**link) for link in links))
 
     @property
@@ -154,7 +153,8 @@ class _Container:
         place = uri if uri is not None else self.uri
         if place is None:
             raise SourceError("no address is given", name="usage")
-        return self._take(_read(place, follow_indexes=True, **self._options))
+        options: Dict[str, Any] = dict(self._options)
+        return self._take(_read(place, follow_indexes=True, **options))
 
     def parse(self, uri: Optional[str] = None, fh: Optional[IO[Any]] = None, str_data: Optional[str] = None) -> int:
         """Read a document from an address, an open file or a text. Returns the number of its resources."""
@@ -171,10 +171,9 @@ class _Container:
                         (("capability", head.capability), ("at", head.at), ("completed", head.completed),
                          ("from", head.from_), ("until", head.until)) if value is not None})
         self.ln.extend(link.as_dict() for link in head.links)
-        for item in reader:
-            if isinstance(item, Entry) and not reader.is_index:
-                self.add(Resource._of(item))
-                count += 1
+        for entry in reader.entries():
+            self.add(Resource._of(entry))
+            count += 1
         self.num_files += len(reader.documents)
         return count
 

@@ -25,13 +25,13 @@ pub(crate) fn read(
         options = options.with_base(url);
     }
     let mut stopped = None;
-    let done = abreast_rdf::read(syntax, &mut *source.input, &options, &mut |quad| {
-        match out.statement(statement(quad, None)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                stopped = Some(error);
-                ControlFlow::Break(())
-            }
+    let done = abreast_rdf::read(syntax, &mut *source.input, &options, &mut |quad| match out
+        .statement(statement(quad, None))
+    {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            stopped = Some(error);
+            ControlFlow::Break(())
         }
     });
     if let Some(error) = stopped {
@@ -70,8 +70,7 @@ pub(crate) fn read_patch(source: &mut Source<'_>, out: &mut Out<'_>) -> Result<N
         rdf_patch::ReadError::Io(error) => Error::input(url, error),
         other => Error::document(url, "patch", other.to_string(), None),
     };
-    let mut reader =
-        rdf_patch::Reader::new(&mut *source.input, rdf_patch::ReadOptions::lenient());
+    let mut reader = rdf_patch::Reader::new(&mut *source.input, rdf_patch::ReadOptions::lenient());
     let mut is_first = true;
     loop {
         let changes = reader.next_transaction().map_err(failed)?;

@@ -45,7 +45,8 @@ fn head_of(url: &str, head: &v1_1::Head) -> Head {
     );
     Head {
         url: url.to_owned(),
-        protocol: if head.capability.is_some() { "ResourceSync 1.1" } else { "Sitemaps" }.to_owned(),
+        protocol: if head.capability.is_some() { "ResourceSync 1.1" } else { "Sitemaps" }
+            .to_owned(),
         kind,
         is_index: head.root == Root::SitemapIndex,
         capability: head.capability.map(|capability| capability.token().to_owned()),
@@ -198,7 +199,10 @@ fn entry_to(entry: &Entry) -> Result<v1_1::Entry, String> {
     }
     let change = entry.change.as_deref().map(|word| {
         Change::from_token(word).ok_or_else(|| {
-            format!("`change`: `{}` is not created, updated or deleted", abreast_webtypes::excerpt(word))
+            format!(
+                "`change`: `{}` is not created, updated or deleted",
+                abreast_webtypes::excerpt(word)
+            )
         })
     });
     Ok(v1_1::Entry {

@@ -71,5 +71,8 @@ fn entries_of(entry: &abreast_sdshare::Entry) -> Vec<Entry> {
 }
 
 fn link_of(link: &abreast_sdshare::Link) -> Link {
-    Link { media_type: link.media_type.clone(), ..Link::new(link.relation.to_string(), link.href.clone()) }
+    Link {
+        media_type: link.media_type.clone(),
+        ..Link::new(link.relation.to_string(), link.href.clone())
+    }
 }

@@ -115,7 +115,12 @@ impl<R: Read> Read for Limited<'_, R> {
         let Some(left) = self.left.get().checked_sub(length as u64) else {
             let message = "the documents have more bytes than the limit";
             let help = Some("raise --max-bytes");
-            return Err(io::Error::other(Error::document(self.url, "documents.size", message, help)));
+            return Err(io::Error::other(Error::document(
+                self.url,
+                "documents.size",
+                message,
+                help,
+            )));
         };
         self.left.set(left);
         Ok(length)

@@ -46,7 +46,9 @@ impl Kind {
         }
         match root(begin)?.as_str() {
             "feed" => Some(Self::SdShare),
-            "urlset" | "sitemapindex" | "iq" | "message" if resourcesync_0_1::is_document(begin) => {
+            "urlset" | "sitemapindex" | "iq" | "message"
+                if resourcesync_0_1::is_document(begin) =>
+            {
                 Some(Self::ResourceSync01)
             }
             "urlset" | "sitemapindex" => Some(Self::ResourceSync),
@@ -99,12 +101,14 @@ fn has_patch_row(begin: &[u8]) -> bool {
 fn syntax_of(begin: &[u8]) -> Option<Syntax> {
     let line = first_line(begin)?;
     let lower = line[..line.len().min(7)].to_ascii_lowercase();
-    if [&b"@prefix"[..], b"@base", b"prefix ", b"base "].iter().any(|word| lower.starts_with(word)) {
+    if [&b"@prefix"[..], b"@base", b"prefix ", b"base "].iter().any(|word| lower.starts_with(word))
+    {
         return Some(Syntax::Turtle);
     }
     // N-Quads contain N-Triples.
     let is_statement = line.ends_with(b".")
-        && (line.starts_with(b"_:") || line.starts_with(b"<") && line.windows(3).any(|part| part == b"> <"));
+        && (line.starts_with(b"_:")
+            || line.starts_with(b"<") && line.windows(3).any(|part| part == b"> <"));
     is_statement.then_some(Syntax::NQuads)
 }
 
@@ -125,14 +129,20 @@ mod tests {
             ("# a patch\nH id <uuid:1> .\nTX .", Some(Kind::Patch)),
             ("<http://h/a> <http://h/b> \"c\" .\n", Some(Kind::Rdf(Syntax::NQuads))),
             ("@prefix a: <http://h/> .\n", Some(Kind::Rdf(Syntax::Turtle))),
-            ("<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>", Some(Kind::Rdf(Syntax::RdfXml))),
+            (
+                "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>",
+                Some(Kind::Rdf(Syntax::RdfXml)),
+            ),
             ("<!DOCTYPE html><html>", None),
             ("plain text", None),
             ("", None),
         ] {
             assert_eq!(Kind::of(begin.as_bytes(), "", ""), kind, "{begin}");
         }
-        assert_eq!(Kind::of(b"<a> <b> <c> .", "text/turtle; charset=utf-8", ""), Some(Kind::Rdf(Syntax::Turtle)));
+        assert_eq!(
+            Kind::of(b"<a> <b> <c> .", "text/turtle; charset=utf-8", ""),
+            Some(Kind::Rdf(Syntax::Turtle))
+        );
         assert_eq!(Kind::of(b"", "", "http://h/dump.nt?a=1"), Some(Kind::Rdf(Syntax::NTriples)));
         assert_eq!(Kind::of(b"", "application/rdf-patch", ""), Some(Kind::Patch));
     }

@@ -99,7 +99,8 @@ pub fn read(reading: &Reading, cancel: &AtomicBool, visit: &mut Visit<'_>) -> Re
         Place::Url(url) => fetch(&network, url, true, &left, &mut out)?,
         Place::File(path) => {
             let place = path.display().to_string();
-            let opened = File::open(path).map_err(|source| Error::Io { place: place.clone(), source });
+            let opened =
+                File::open(path).map_err(|source| Error::Io { place: place.clone(), source });
             let next = one(opened?, &place, "", &left, &mut out)?;
             (String::new(), next)
         }
