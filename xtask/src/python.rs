@@ -75,6 +75,11 @@ pub(crate) fn download(requirement: &str, form: &str, folder: &Path) -> Result<P
     Ok(file.path())
 }
 
+/// Installs further packages into the environment.
+pub(crate) fn install(bin: &Path, what: &str, requirements: &[&str]) -> Result<()> {
+    pip(bin, what, &["install"], requirements)
+}
+
 fn pip(bin: &Path, what: &str, arguments: &[&str], requirements: &[&str]) -> Result<()> {
     with_retries(what, || {
         let mut command = Command::new(bin.join("python"));

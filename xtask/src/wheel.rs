@@ -2,26 +2,78 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{root, run_quietly, target};
+use crate::process::{ALL_TESTS, cargo, find_program, root, run_quietly, target};
 use crate::python;
 
-/// Builds the wheel of a release, and prints its path.
+/// zig with the C libraries of many systems, as a package of Python: 90 MB, so only a portable wheel installs it.
+const ZIG: &str = "ziglang==0.17.1";
+
+/// Targets of a portable wheel, and the oldest system on which each runs.
+const PORTABLE: [(&str, &str); 2] =
+    [("x86_64-unknown-linux-gnu", "manylinux2014"), ("x86_64-unknown-linux-musl", "musllinux_1_2")];
+
+/// Builds the wheel of a release, and prints its path. With `--portable`, builds wheels for Linux distributions of the
+/// last years, with glibc 2.17 or later or with musl.
 pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
-    if !arguments.is_empty() {
-        bail!("`cargo xtask wheel` has no arguments");
+    let folder = target().join("wheels");
+    match arguments {
+        [] => println!("{}", build_release(&folder, &[])?.display()),
+        [flag] if flag == "--portable" => {
+            let bin = python::environment()?;
+            python::install(&bin, "installing zig", &[ZIG])?;
+            for (triple, compatibility) in PORTABLE {
+                let rustup = find_program("rustup").context(
+                    "rustup is not installed, which adds the standard library of other targets\n  help: https://rustup.rs",
+                )?;
+                run_quietly(Command::new(rustup).args(["target", "add", triple]))?;
+                let folder = folder.join(compatibility);
+                let options = ["--zig", "--target", triple, "--compatibility", compatibility];
+                println!("{}", build_release(&folder, &options)?.display());
+            }
+        }
+        _ => bail!("`cargo xtask wheel` has one option, `--portable`"),
     }
-    println!("{}", build("release", &target().join("wheels"))?.display());
     Ok(())
 }
 
-/// Builds the wheel in a profile of cargo, as the only file of `folder`.
-pub(crate) fn build(profile: &str, folder: &Path) -> Result<PathBuf> {
+fn build_release(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let bin = python::environment()?;
+    let mut command = maturin(&bin, "release", folder)?;
+    command.args(options);
+    run(&mut command, folder)
+}
+
+/// Builds the wheel of the tests, with the crates and features of the other tests: otherwise most crates would be
+/// compiled twice, for this wheel and for the tests.
+pub(crate) fn build_for_tests(folder: &Path) -> Result<PathBuf> {
+    let bin = python::environment()?;
+    let programs = target().join("cargo-of-wheel");
+    fs::create_dir_all(&programs).context("cannot make the folder of the compiler")?;
+    let program = programs.join("cargo");
+    let real = cargo(&[]).get_program().to_owned();
+    let features = ALL_TESTS.join(" ");
+    // maturin builds one package, and reads from the messages of cargo where the library is.
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = rustc ] || exec '{real}' \"$@\"\nexec '{real}' build {features} --lib --tests --quiet \
+         --locked --message-format json-render-diagnostics\n",
+        real = real.to_string_lossy()
+    );
+    fs::write(&program, script)
+        .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
+        .with_context(|| format!("cannot write {}", program.display()))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))?;
+    run(maturin(&bin, "dev", folder)?.env("PATH", path), folder)
+}
+
+/// The command that builds in a profile of cargo, with the wheel as the only file of `folder`.
+fn maturin(bin: &Path, profile: &str, folder: &Path) -> Result<Command> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
@@ -29,8 +81,12 @@ pub(crate) fn build(profile: &str, folder: &Path) -> Result<PathBuf> {
     command.args(["build", "--quiet", "--locked", "--profile", profile, "--out"]).arg(folder);
     command.arg("--interpreter").arg(bin.join("python"));
     command.arg("--manifest-path").arg(root().join("app/python/Cargo.toml"));
-    run_quietly(command.env("CARGO_TARGET_DIR", target()))
-        .context("cannot build the package for Python")?;
+    command.env("CARGO_TARGET_DIR", target());
+    Ok(command)
+}
+
+fn run(command: &mut Command, folder: &Path) -> Result<PathBuf> {
+    run_quietly(command).context("cannot build the package for Python")?;
     let wheel = |path: &PathBuf| path.extension() == Some(OsStr::new("whl"));
     let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     files.find(wheel).context("maturin ended without an error, but there is no wheel")

@@ -64,7 +64,7 @@ impl Reading {
     }
 }
 
-/// Items of one kind that are passed on together.
+/// Items of the same kind, passed on together.
 struct Batch<'w> {
     events: &'w Events,
     cancel: &'w AtomicBool,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Status, media type and body.
 type Reply<'py> = (u16, String, Bound<'py, PyBytes>);
 
-/// A client of one server; connections are used again.
+/// A client of a server, which uses connections again.
 #[pyclass]
 pub(crate) struct Http {
     http: Arc<library::Http>,

@@ -174,7 +174,7 @@ pub fn follow(
 }
 
 /// Runs `abreast sync --follow` with the target `-`, and writes the lines to `output`. The words are the command's
-/// arguments. A change is recorded in the state of the copy when `output` has accepted its line.
+/// arguments. A change is recorded when `output` has accepted its line.
 ///
 /// # Errors
 /// The options are wrong, an error stopped the follower, or `output` failed.

@@ -16,7 +16,7 @@ pub enum Error {
         code: &'static str,
         /// The fault with its line.
         message: String,
-        /// The remedy, if known.
+        /// A sentence with the remedy, if known.
         help: Option<&'static str>,
     },
     /// The network or the server failed.
@@ -25,7 +25,7 @@ pub enum Error {
     /// A file or another input cannot be read.
     #[error("cannot read `{place}`")]
     Io {
-        /// Path of the file.
+        /// Path of the file that failed.
         place: String,
         /// The failure of the system.
         #[source]
@@ -56,7 +56,7 @@ impl Error {
         }
     }
 
-    /// The remedy, if known.
+    /// A sentence with the remedy of the fault, if known.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::Document { help, .. } => *help,

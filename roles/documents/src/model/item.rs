@@ -61,7 +61,7 @@ pub struct Entry {
     /// `refresh` and `other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// Time of the change.
+    /// Time of the change at the Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datetime: Option<String>,
     /// Last modification of the resource.
@@ -103,7 +103,7 @@ pub struct Entry {
     /// Title of an entry in a feed, for display to users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Links to related resources.
+    /// Links of the entry to related resources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
 }
@@ -114,7 +114,7 @@ pub struct Entry {
 pub struct Link {
     /// Relation types, separated by spaces.
     pub rel: String,
-    /// Target of the link.
+    /// Target of the link, as written.
     pub href: String,
     /// Priority among links with the same relation; 1 is the highest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub struct Link {
     /// Length of the target in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Digests of the target.
+    /// Digests of the content of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Media type of the target.
@@ -157,7 +157,7 @@ pub struct Statement {
     pub change: Option<&'static str>,
     /// The subject: an IRI or a blank node.
     pub subject: String,
-    /// The predicate, an IRI.
+    /// The predicate, which is always an IRI.
     pub predicate: String,
     /// The object: an IRI, a blank node or a literal.
     pub object: String,

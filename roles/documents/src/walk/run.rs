@@ -22,14 +22,14 @@ pub type Visit<'v> = dyn FnMut(Item) -> ControlFlow<()> + 'v;
 
 const HELP_UNKNOWN: &str = "expected a document of ResourceSync, a feed of SDShare, a page in Activity Streams, RDF or RDF Patch";
 
-/// The first document.
+/// Place of the first document of a reading.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A document at an address.
     Url(String),
     /// A document in a file.
     File(PathBuf),
-    /// A document in memory.
+    /// A document that is in memory already.
     Bytes {
         /// The document, possibly compressed with gzip.
         bytes: Vec<u8>,
@@ -58,15 +58,15 @@ impl Default for Limits {
 /// What is read, and how.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The first document.
+    /// Place of the first document of a reading.
     pub place: Place,
     /// Whether the documents of an index and the pages of a feed are read too, in their order.
     pub follow_indexes: bool,
-    /// Options of the network.
+    /// Options of all requests of the reading.
     pub net: Options,
     /// Hosts other than the host of the first document, from which further documents are read.
     pub allow_hosts: Vec<String>,
-    /// Limits over all documents.
+    /// Limits over all documents of the reading.
     pub limits: Limits,
 }
 

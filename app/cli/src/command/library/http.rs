@@ -21,12 +21,12 @@ pub struct Http {
     authorization: Option<Authorization>,
 }
 
-/// One request.
+/// A request to a server, and the limits of its response.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     /// `GET`, `PUT`, `POST` or `DELETE`.
     pub method: Method,
-    /// Absolute URL.
+    /// Absolute URL, with the query of the request.
     pub url: String,
     /// Body and its media type.
     pub body: Option<(Vec<u8>, String)>,
@@ -41,11 +41,11 @@ pub struct Call {
 /// A response. Error statuses are responses too.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Status code.
+    /// Status code of the response, such as 404.
     pub status: u16,
     /// Media type, as sent; empty if missing.
     pub media_type: String,
-    /// The body, unpacked.
+    /// Bytes of the body, without a content coding.
     pub body: Vec<u8>,
 }
 
