@@ -1,6 +1,6 @@
 //! `cargo xtask wheel`: the package for Python, as a wheel in `target/wheels/`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{ALL_TESTS, cargo, find_program, root, run_quietly, target};
+use crate::process::{ALL_TESTS, cargo, root, run_quietly, target};
 use crate::python;
 
-/// zig with the C libraries of many systems, as a package of Python: 90 MB, so only a portable wheel installs it.
+/// zig with the C libraries of many systems, as a package of Python: 411 MB, so only a portable wheel installs it.
 const ZIG: &str = "ziglang==0.17.1";
 
-/// Targets of a portable wheel, and the oldest system on which each runs.
-const PORTABLE: [(&str, &str); 2] =
-    [("x86_64-unknown-linux-gnu", "manylinux2014"), ("x86_64-unknown-linux-musl", "musllinux_1_2")];
+/// Target of a portable wheel, with the oldest glibc on which it runs: 2.17.
+const PORTABLE: [&str; 5] =
+    ["--zig", "--target", "x86_64-unknown-linux-gnu", "--compatibility", "manylinux2014"];
 
-/// Builds the wheel of a release, and prints its path. With `--portable`, builds wheels for Linux distributions of the
-/// last years, with glibc 2.17 or later or with musl.
+/// Builds the wheel of a release, and prints its path. With `--portable`, the wheel runs on older Linux distributions too.
 pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
     let folder = target().join("wheels");
     match arguments {
@@ -27,15 +26,7 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
         [flag] if flag == "--portable" => {
             let bin = python::environment()?;
             python::install(&bin, "installing zig", &[ZIG])?;
-            for (triple, compatibility) in PORTABLE {
-                let rustup = find_program("rustup").context(
-                    "rustup is not installed, which adds the standard library of other targets\n  help: https://rustup.rs",
-                )?;
-                run_quietly(Command::new(rustup).args(["target", "add", triple]))?;
-                let folder = folder.join(compatibility);
-                let options = ["--zig", "--target", triple, "--compatibility", compatibility];
-                println!("{}", build_release(&folder, &options)?.display());
-            }
+            println!("{}", build_release(&folder, &PORTABLE)?.display());
         }
         _ => bail!("`cargo xtask wheel` has one option, `--portable`"),
     }
@@ -45,7 +36,8 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
 fn build_release(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let bin = python::environment()?;
     let mut command = maturin(&bin, "release", folder)?;
-    command.args(options);
+    // maturin finds zig as a package of the first `python3`.
+    command.args(options).env("PATH", path_with(&bin)?);
     run(&mut command, folder)
 }
 
@@ -67,9 +59,14 @@ pub(crate) fn build_for_tests(folder: &Path) -> Result<PathBuf> {
     fs::write(&program, script)
         .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", program.display()))?;
+    run(maturin(&bin, "dev", folder)?.env("PATH", path_with(&programs)?), folder)
+}
+
+/// The search path with another folder before it.
+fn path_with(first: &Path) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))?;
-    run(maturin(&bin, "dev", folder)?.env("PATH", path), folder)
+    let folders = std::iter::once(first.to_owned()).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(folders)?)
 }
 
 /// The command that builds in a profile of cargo, with the wheel as the only file of `folder`.

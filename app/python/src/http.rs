@@ -26,26 +26,25 @@ impl Http {
         Ok(Self { http: Arc::new(http) })
     }
 
-    /// Sends a request. Error statuses are returned too.
-    #[pyo3(signature = (method, url, body, content_type, idempotency_key, most, public_only))]
+    /// Sends a request. `body` has a media type, and `limits` are the most bytes of the response, and whether only public
+    /// addresses may be requested. Error statuses are returned too.
+    #[pyo3(signature = (method, url, body, idempotency_key, limits))]
     fn request<'py>(
         &self,
         py: Python<'py>,
         method: &str,
         url: String,
-        body: Option<Vec<u8>>,
-        content_type: String,
+        body: Option<(Vec<u8>, String)>,
         idempotency_key: Option<String>,
-        most: u64,
-        public_only: bool,
+        limits: (u64, bool),
     ) -> PyResult<Reply<'py>> {
         let call = Call {
             method: method.parse().unwrap_or_default(),
             url,
-            body: body.map(|body| (body, content_type)),
+            body,
             idempotency_key,
-            most,
-            public_only,
+            most: limits.0,
+            public_only: limits.1,
         };
         let reply = Arc::new(Mutex::new(None));
         let (http, slot) = (Arc::clone(&self.http), Arc::clone(&reply));

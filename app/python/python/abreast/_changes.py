@@ -86,7 +86,7 @@ class _Contents:
 
     def fetch(self, url: str, most: int) -> bytes:
         is_other = urlsplit(url).netloc != self._host
-        status, _, body = self._http.request("GET", url, None, "", None, most, is_other)
+        status, _, body = self._http.request("GET", url, None, None, (most, is_other))
         if status != 200:
             kind = class_of(12) if status in (401, 403) else SourceError
             raise kind(f"{url} answered {status}", name=f"http.{status}")

@@ -168,7 +168,7 @@ class Source:
     def download(self, path: str, max_bytes: int = 1 << 30) -> bytes:
         """The content of a file of the set's folder, at most `max_bytes`."""
         url = self.url + self._path("/content/" + quote(path))
-        status, kind, body = self._http.request("GET", url, None, "", None, max_bytes, False)
+        status, kind, body = self._http.request("GET", url, None, None, (max_bytes, False))
         if status != 200:
             self._checked(status, _parsed(kind, body))
         return body
@@ -189,7 +189,8 @@ class Source:
 
     def _send(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",
               key: Optional[str] = None) -> Tuple[int, Dict[str, Any]]:
-        status, answered, text = self._http.request(method, self.url + path, body, kind, key, _ANSWER_MAX, False)
+        sent = None if body is None else (body, kind)
+        status, answered, text = self._http.request(method, self.url + path, sent, key, (_ANSWER_MAX, False))
         return status, _parsed(answered, text)
 
     def _json(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",

@@ -50,7 +50,7 @@ fn entries_of(entry: &abreast_sdshare::Entry) -> Vec<Entry> {
     let kind = entry.kind();
     let time = entry.updated.map(|time| time.to_string());
     let is_change = kind == Some(FeedKind::Fragments);
-    let change = is_change.then(|| if entry.is_deleted { "deleted" } else { "updated" });
+    let change = is_change.then_some(if entry.is_deleted { "deleted" } else { "updated" });
     let (datetime, lastmod) = if is_change { (time, None) } else { (None, time) };
     let made = |uri: &str| Entry {
         uri: uri.to_owned(),
