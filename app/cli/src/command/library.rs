@@ -80,8 +80,8 @@ impl From<clap::Error> for Failure {
     }
 }
 
-/// Exit code of a run that reached a limit.
-const LIMIT: u8 = 8;
+/// Exit code of an incomplete reading.
+const INCOMPLETE: u8 = 8;
 /// Exit code of a cancelled run.
 const CANCELLED: u8 = 130;
 
@@ -90,7 +90,7 @@ impl From<abreast_documents::Error> for Failure {
         use abreast_documents::Error as E;
         let (code, help) = (error.code(), error.help());
         let exit_code = match (&error, code) {
-            (_, "documents.size" | "documents.time" | "documents.number") => Some(LIMIT),
+            (_, "documents.size" | "documents.time" | "documents.number") => Some(INCOMPLETE),
             (E::Document { .. }, _) => Some(exit::SOURCE),
             (E::Entry { .. }, _) => Some(exit::USAGE),
             (E::Cancelled, _) => Some(CANCELLED),
