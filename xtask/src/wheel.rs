@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{ALL_TESTS, cargo, root, run_quietly, target};
+use crate::process::{ALL_TESTS, cargo, find_program, root, run_quietly, target};
 use crate::python;
 
 /// zig with the C libraries of many systems, as a package of Python: 411 MB, so only a portable wheel installs it.
@@ -48,13 +48,16 @@ pub(crate) fn build_for_tests(folder: &Path) -> Result<PathBuf> {
     let programs = target().join("cargo-of-wheel");
     fs::create_dir_all(&programs).context("cannot make the folder of the compiler")?;
     let program = programs.join("cargo");
-    let real = cargo(&[]).get_program().to_owned();
+    // A name without folder would be this program again.
+    let real = PathBuf::from(cargo(&[]).get_program());
+    let real = find_program(&real.to_string_lossy()).unwrap_or(real);
     let features = ALL_TESTS.join(" ");
-    // maturin builds one package, and reads from the messages of cargo where the library is.
+    // maturin builds one package, and reads from the messages of cargo where the library is. One test, of any crate,
+    // selects the features that the crates have for tests.
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = rustc ] || exec '{real}' \"$@\"\nexec '{real}' build {features} --lib --tests --quiet \
-         --locked --message-format json-render-diagnostics\n",
-        real = real.to_string_lossy()
+        "#!/bin/sh\n[ \"$1\" = rustc ] || exec '{real}' \"$@\"\nexec '{real}' build {features} --lib --test documents \
+         --quiet --locked --message-format json-render-diagnostics\n",
+        real = real.display()
     );
     fs::write(&program, script)
         .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
