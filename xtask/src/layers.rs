@@ -50,6 +50,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/emm/",
             "roles/source/src/projection/emm/",
+            "roles/documents/src/protocol/emm.rs",
             "roles/validator/src/emm/",
         ],
     ),
@@ -58,6 +59,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/resourcesync_0_1/",
             "roles/source/src/projection/resourcesync_0_1/",
+            "roles/documents/src/protocol/resourcesync_0_1.rs",
             "roles/validator/src/resourcesync_0_1/",
         ],
     ),
@@ -68,6 +70,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
             "roles/source/src/projection/resourcesync/",
             // Dumps of version 0.1 are made of packages of version 1.1.
             "roles/source/src/projection/resourcesync_0_1/dump/",
+            "roles/documents/src/protocol/resourcesync.rs",
             "roles/validator/src/resourcesync/",
         ],
     ),
@@ -76,6 +79,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/sdshare/",
             "roles/source/src/projection/sdshare/",
+            "roles/documents/src/protocol/sdshare.rs",
             "roles/validator/src/sdshare/",
         ],
     ),

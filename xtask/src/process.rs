@@ -12,6 +12,10 @@ use anyhow::{Context, Result, bail};
 /// Pauses before the second and the third attempt of a step that uses the network.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
 
+/// The crates and features of all tests. The default features of the program are those of its tests, so that one build
+/// serves both.
+pub(crate) const ALL_TESTS: [&str; 3] = ["--workspace", "--features", "abreast/otlp"];
+
 /// The repository's root folder.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")

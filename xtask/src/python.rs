@@ -14,9 +14,9 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
 /// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
-/// Playwright opens pages in Chromium, and axe checks them. The recipes use the others: duckdb and pandas read lines, nats-py
+/// nbclient executes the example notebook, with ipykernel. Playwright opens pages in Chromium, and axe checks them. The recipes use the others: duckdb and pandas read lines, nats-py
 /// is a client of NATS, and confluent-kafka has the mock cluster of librdkafka.
-const REQUIREMENTS: [&str; 17] = [
+const REQUIREMENTS: [&str; 19] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -28,6 +28,8 @@ const REQUIREMENTS: [&str; 17] = [
     "pyld==3.3.0",
     "slixmpp==1.17.0",
     "maturin==1.16.0",
+    "nbclient==0.11.0",
+    "ipykernel==7.4.0",
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
     "duckdb==2.0.1",
@@ -74,6 +76,11 @@ pub(crate) fn download(requirement: &str, form: &str, folder: &Path) -> Result<P
     let file =
         fs::read_dir(folder)?.next().context("pip reported a download, but there is no file")??;
     Ok(file.path())
+}
+
+/// Installs further packages into the environment.
+pub(crate) fn install(bin: &Path, what: &str, requirements: &[&str]) -> Result<()> {
+    pip(bin, what, &["install"], requirements)
 }
 
 fn pip(bin: &Path, what: &str, arguments: &[&str], requirements: &[&str]) -> Result<()> {

@@ -10,16 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::process::{cargo, is_set, root, target};
+use crate::process::{ALL_TESTS, cargo, is_set, root, target};
 use crate::scratch::Scratch;
 use crate::tools::Tools;
 use crate::tree;
 
 /// Where a test that cannot run states so, one line each; see CONTRIBUTING.md.
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
-
-/// The default features of the program are those of all tests, so that one build serves both.
-const ALL: [&str; 3] = ["--workspace", "--features", "abreast/otlp"];
 
 /// Tests that run at the same time; a variable of Rust's test harness.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -81,7 +78,7 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
 fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut Sum) -> Result<()> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     if arguments.is_empty() {
-        command.args(ALL);
+        command.args(ALL_TESTS);
     }
     command
         .args(arguments)

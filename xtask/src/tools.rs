@@ -63,7 +63,7 @@ impl Tools {
             },
         );
         tools.add("the package for Python", &["ABREAST_TEST_WHEEL"], || {
-            Ok(vec![wheel::build("dev", &target().join("wheels-of-tests"))?])
+            Ok(vec![wheel::build_for_tests(&target().join("wheels-of-tests"))?])
         });
         tools.add("this program, which packs", &["ABREAST_TEST_XTASK"], || {
             Ok(vec![std::env::current_exe()?])

@@ -1,7 +1,7 @@
 //! A run that follows a Source, as an iterator of Python.
 
 use crate::values::{json, words};
-use crate::work::{Next, Work};
+use crate::work::{Next, WAITING_MAX, Work};
 use abreast::library;
 use pyo3::prelude::*;
 
@@ -15,7 +15,7 @@ pub(crate) struct Following {
 impl Following {
     #[new]
     fn new(py: Python<'_>, texts: Vec<String>) -> PyResult<Self> {
-        let work = Work::begin(py, true, move |events, cancel| {
+        let work = Work::begin(py, true, WAITING_MAX, move |events, cancel| {
             library::follow(words(texts), events, cancel).map(|summary| json(&summary))
         })?;
         Ok(Self { work })

@@ -1,13 +1,16 @@
 //! The module `abreast._abreast` of the package for Python: wiring between the library functions of the command line
 //! and the interpreter. Values pass as JSON, from which `python/abreast` makes records.
 
+mod documents;
 mod following;
+mod http;
 mod logs;
+mod streaming;
 mod values;
 mod work;
 
 use crate::values::{json, words};
-use crate::work::Work;
+use crate::work::{WAITING_MAX, Work};
 use abreast::library;
 use abreast_validator::ndjson;
 use pyo3::prelude::*;
@@ -17,7 +20,13 @@ use std::process::ExitCode;
 #[pymodule]
 mod _abreast {
     #[pymodule_export]
+    use super::documents::{Reading, Writer};
+    #[pymodule_export]
     use super::following::Following;
+    #[pymodule_export]
+    use super::http::Http;
+    #[pymodule_export]
+    use super::streaming::Streaming;
     #[pymodule_export]
     use super::{audit, command, sync, validate};
 }
@@ -37,7 +46,7 @@ fn sync(
     wants_items: bool,
     event: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let work = Work::begin(py, wants_items, move |events, cancel| {
+    let work = Work::begin(py, wants_items, WAITING_MAX, move |events, cancel| {
         library::sync_once(words(texts), events, cancel).map(|summary| json(&summary))
     })?;
     work.finish(py, event.as_ref())
@@ -51,7 +60,7 @@ fn audit(
     wants_items: bool,
     event: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let work = Work::begin(py, wants_items, move |events, cancel| {
+    let work = Work::begin(py, wants_items, WAITING_MAX, move |events, cancel| {
         library::audit(words(texts), events, cancel).map(|report| json(&report))
     })?;
     work.finish(py, event.as_ref())
@@ -60,7 +69,7 @@ fn audit(
 /// A validation: the exit code, and a line of JSON for each document and finding, and for the summary.
 #[pyfunction]
 fn validate(py: Python<'_>, texts: Vec<String>) -> PyResult<String> {
-    let work = Work::begin(py, false, move |_, cancel| {
+    let work = Work::begin(py, false, WAITING_MAX, move |_, cancel| {
         library::validate(words(texts), cancel)
             .map(|(report, code)| format!("{code}\n{}", ndjson(&report)))
     })?;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Events that wait for the thread that receives them.
-const WAITING_MAX: usize = 1_024;
+/// Events of a run that wait for the thread that receives them.
+pub(crate) const WAITING_MAX: usize = 1_024;
 /// Time between two checks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
@@ -19,6 +19,18 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Events {
     sender: SyncSender<String>,
     wants_items: bool,
+}
+
+impl Events {
+    /// The sender, for output of the run.
+    pub(crate) fn sender(&self) -> SyncSender<String> {
+        self.sender.clone()
+    }
+
+    /// Passes on an event of another kind; `false` if nobody receives events any more.
+    pub(crate) fn send(&self, text: String) -> bool {
+        self.sender.send(text).is_ok()
+    }
 }
 
 impl Observer for Events {
@@ -59,17 +71,18 @@ pub(crate) enum Next {
 }
 
 impl Work {
-    /// Starts the run.
+    /// Starts the run. `waiting` is the number of events that may wait for their receiver.
     ///
     /// # Errors
     /// The thread cannot be started, or the module `logging` of Python is missing.
     pub(crate) fn begin(
         py: Python<'_>,
         wants_items: bool,
+        waiting: usize,
         run: impl FnOnce(&Events, &AtomicBool) -> Result<String, Failure> + Send + 'static,
     ) -> PyResult<Self> {
         crate::logs::begin(py)?;
-        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let (sender, receiver) = sync_channel(waiting);
         let cancel = Arc::new(AtomicBool::new(false));
         let cancelled = Arc::clone(&cancel);
         let thread = std::thread::Builder::new()
@@ -146,7 +159,7 @@ impl Drop for Work {
 }
 
 /// The exception of the package for an error.
-fn exception(py: Python<'_>, failure: Failure) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, failure: Failure) -> PyErr {
     let made = py.import("abreast._errors").and_then(|errors| {
         let Failure { exit_code, code, message, help } = failure;
         errors.call_method1("error_of", (exit_code, code, message, help))

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -14,62 +13,13 @@ from pathlib import Path
 from typing import Iterator, List
 
 import abreast
+from served import ServedCase
 
-COMMAND = [sys.executable, "-m", "abreast"]
 #: The guide, whose examples are run here.
 GUIDE = os.environ.get("ABREAST_TEST_GUIDE")
 
 
-class Server:
-    """`abreast serve` on a folder with some files."""
-
-    def __init__(self) -> None:
-        self.place = tempfile.TemporaryDirectory()
-        self.root = Path(self.place.name)
-        self.folder = self.root / "source"
-        self.folder.mkdir()
-        for number in range(20):
-            self.write(f"paper-{number:02}.txt", f"text {number}\n")
-        words = ["serve", str(self.folder), "--listen", "127.0.0.1:0", "--rescan", "1s"]
-        self.process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env={**os.environ, "ABREAST_LOG_FORMAT": "text"})
-        self.url = self.address()
-
-    def address(self) -> str:
-        assert self.process.stdout is not None
-        lines: List[str] = []
-        for line in self.process.stdout:
-            lines.append(line)
-            found = re.search(r"listening on +(http://\S+)", line)
-            if found:
-                return found.group(1)
-        raise AssertionError("".join(lines))
-
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait(20)
-        if self.process.stdout:
-            self.process.stdout.close()
-        self.place.cleanup()
-
-
-class Tests(unittest.TestCase):
-    server: Server
-
-    def setUp(self) -> None:
-        self.server = Server()
-        self.addCleanup(self.server.close)
-        self.copy = self.server.root / "copy"
-
-    def wait_for(self, what: str, is_true) -> None:
-        end = time.monotonic() + 30
-        while not is_true():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.05)
-
+class Tests(ServedCase):
     def test_a_copy_is_made_and_kept_in_sync(self) -> None:
         events: List[abreast.Event] = []
         report = abreast.sync(self.server.url, self.copy, progress=events.append)

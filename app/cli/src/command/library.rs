@@ -1,10 +1,18 @@
-//! Runs of `sync`, `audit` and `validate` for other programs, such as the package for Python: the options are words of
-//! the command line, and the results are values instead of output and exit codes.
+//! Runs of `sync`, `audit` and `validate`, documents and requests for other programs, such as the package for Python: the
+//! options are words of the command line, and the results are values instead of output and exit codes.
+
+mod http;
+
+pub use http::{Call, Http, Reply};
 
 use crate::command::args::{Cli, Command, command_for};
 use crate::command::{sync, validate};
 use crate::program::{exit, logging};
-use abreast_destination::{AuditReport, Observer, Summary, SyncOptions, connections_of_copies};
+use crate::values::address::is_url;
+use abreast_destination::{
+    AuditReport, Observer, Output, Summary, SyncOptions, connections_of_copies,
+};
+use abreast_documents::{Limits, Place, Reading};
 use abreast_validator::Report;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
@@ -12,12 +20,13 @@ use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 
 /// Options that determine output of the program, or several runs: a caller has its own.
-const OF_THE_PROGRAM: [&str; 12] = [
+const OF_THE_PROGRAM: [&str; 13] = [
     "admin_listen",
     "admin_token_file",
     "all",
     "all_sets",
     "config",
+    "depth",
     "format",
     "json",
     "progress",
@@ -68,6 +77,37 @@ impl From<clap::Error> for Failure {
             "the options are those of the command, without `--` and with `_` for `-`".to_owned(),
         );
         Self { exit_code, code, message: message.to_owned(), help }
+    }
+}
+
+/// Exit code of an incomplete reading.
+const INCOMPLETE: u8 = 8;
+/// Exit code of a cancelled run.
+const CANCELLED: u8 = 130;
+
+impl From<abreast_documents::Error> for Failure {
+    fn from(error: abreast_documents::Error) -> Self {
+        use abreast_documents::Error as E;
+        let (code, help) = (error.code(), error.help());
+        let exit_code = match (&error, code) {
+            (_, "documents.size" | "documents.time" | "documents.number") => Some(INCOMPLETE),
+            (E::Document { .. }, _) => Some(exit::SOURCE),
+            (E::Entry { .. }, _) => Some(exit::USAGE),
+            (E::Cancelled, _) => Some(CANCELLED),
+            _ => None,
+        };
+        let failure = match error {
+            // The error of the network itself has the exit code.
+            E::Net(error) => anyhow::Error::from(error),
+            error => anyhow::Error::from(error),
+        };
+        let failure = Self::from(failure);
+        Self {
+            exit_code: exit_code.unwrap_or(failure.exit_code),
+            code,
+            help: help.map(str::to_owned).or(failure.help),
+            ..failure
+        }
     }
 }
 
@@ -130,8 +170,37 @@ pub fn follow(
     observer: &dyn Observer,
     cancel: &AtomicBool,
 ) -> Result<Summary, Failure> {
+    follow_with(words, observer, cancel, |_| Ok(()))
+}
+
+/// Runs `abreast sync --follow` with the target `-`, and writes the lines to `output`. The words are the command's
+/// arguments. A change is recorded when `output` has accepted its line.
+///
+/// # Errors
+/// The options are wrong, an error stopped the follower, or `output` failed.
+pub fn follow_lines(
+    words: Vec<OsString>,
+    output: Output,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Failure> {
+    follow_with(words, observer, cancel, |options| {
+        if options.sink.write_to(output) {
+            return Ok(());
+        }
+        Err(anyhow::Error::from(usage("only the target `-` is written as lines")).into())
+    })
+}
+
+fn follow_with(
+    words: Vec<OsString>,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    adapt: impl FnOnce(&mut SyncOptions) -> Result<(), Failure>,
+) -> Result<Summary, Failure> {
     let words = std::iter::once("--follow".into()).chain(words).collect();
     let mut options = options_of_sync(words, true)?;
+    adapt(&mut options)?;
     options.connections = connections_of_copies(1, 1, options.connections)
         .map_err(|error| anyhow::Error::from(usage(&error.to_string())))?;
     abreast_destination::follow(&options, observer, cancel)
@@ -168,6 +237,29 @@ pub fn validate(words: Vec<OsString>, cancel: &AtomicBool) -> Result<(Report, u8
     let report = abreast_validator::validate(&options, cancel);
     let code = validate::exit_code(&report, fail_on);
     Ok((report, code))
+}
+
+/// The document at an address or in a file, with the access and limits of `abreast explore`. The words are the
+/// command's arguments.
+///
+/// # Errors
+/// The options are wrong.
+pub fn reading(words: Vec<OsString>, follow_indexes: bool) -> Result<Reading, Failure> {
+    let (Command::Explore(args), _) = parsed("explore", words)? else {
+        return Err(anyhow::Error::from(usage("expected options of `explore`")).into());
+    };
+    let options = args.walk.options(vec![args.url.clone()])?;
+    let start = options.starts.into_iter().next().unwrap_or_default();
+    let place = if is_url(&start) { Place::Url(start) } else { Place::File(start.into()) };
+    let limits = Limits {
+        documents: options.max_documents,
+        bytes: options.max_bytes,
+        time: options.max_time,
+    };
+    let mut reading = Reading::new(place, limits);
+    reading.follow_indexes = follow_indexes;
+    (reading.net, reading.allow_hosts) = (options.net, options.allow_hosts);
+    Ok(reading)
 }
 
 #[cfg(test)]

@@ -1,19 +1,36 @@
 """Exceptions, one class for each exit code of the command line."""
 
-from typing import Dict, Optional, Type
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Type
+
+
+@dataclass(frozen=True)
+class ProblemDetails:
+    """The answer of a server to a request that it refused: RFC 9457, `application/problem+json`."""
+
+    status: int
+    #: The name in docs/api.md, such as `key-reused`; empty if the answer has none.
+    name: str = ""
+    title: str = ""
+    detail: str = ""
+    help: Optional[str] = None
+    #: The first faults of a batch.
+    errors: List[Any] = field(default_factory=list)
 
 
 class Error(Exception):
     """An error of abreast.
 
     `code` is the exit code that the command has for the error, `name` the stable code in its messages, such as
-    `delete.limit`, `help` the solution if one is known, and `report` the report of a run that ended, if it did.
+    `delete.limit`, `help` the solution if one is known, `report` the report of a run that ended, if it did, and
+    `problem` the answer of a server to a request of its API.
     """
 
     code: int = 1
     name: str = "failed"
     help: Optional[str] = None
     report: Optional[object] = None
+    problem: Optional[ProblemDetails] = None
 
     def __init__(self, message: str = "", *, code: Optional[int] = None, name: Optional[str] = None,
                  help: Optional[str] = None, report: Optional[object] = None) -> None:
@@ -105,6 +122,12 @@ class DiskError(Error, OSError):
     def __init__(self, message: str = "", *, code: Optional[int] = None, name: Optional[str] = None,
                  help: Optional[str] = None, report: Optional[object] = None) -> None:
         Error.__init__(self, message, code=code, name=name, help=help, report=report)
+
+
+class ConflictError(Error):
+    """The server has another state than the request expects (1)."""
+
+    code, name = 1, "conflict"
 
 
 class CancelledError(Error):

@@ -3,40 +3,18 @@
 import json
 import os
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union, overload
 
 from . import _abreast
-from ._errors import CancelledError, UsageError, class_of
+from ._changes import SourceChanges, stream
+from ._errors import CancelledError, class_of
+from ._options import Option, words_of
 from ._records import (AuditReport, Change, Document, Finding, Problem, Status, SyncReport, ValidationReport,
                        _record)
 
 Event = Union[Status, Change, Problem]
-#: The value of an option: a flag, a text or number, or several for an option that can be repeated.
-Option = Union[None, bool, str, int, float, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-
 #: Problems that a report lists.
 PROBLEMS_MAX = 1_000
-
-
-def _words(options: Dict[str, Option], places: Sequence[Union[str, "os.PathLike[str]"]]) -> List[str]:
-    """The words of the command line for options and places."""
-    words: List[str] = []
-    for name, value in options.items():
-        flag = "--" + name.rstrip("_").replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            words.extend(f"{flag}={os.fspath(each)}" for each in value)
-        elif isinstance(value, (str, int, float, os.PathLike)):
-            words.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
-        else:
-            raise UsageError(f"the value of `{name}` is a {type(value).__name__}",
-                             help="expected True, a text, a number, a path, or a list of texts")
-    words.append("--")
-    words.extend(os.fspath(place) for place in places)
-    return words
 
 
 def _event(values: Dict[str, Any]) -> Optional[Event]:
@@ -100,7 +78,7 @@ def sync(
     own: Dict[str, Option] = {"dry_run": dry_run, "baseline": baseline, "set": set, "include": list(include),
                               "exclude": list(exclude), "max_delete": max_delete}
     events = _Events(progress, keeps_changes=False)
-    text = _abreast.sync(_words({**own, **options}, [url, folder]), progress is not None, events)
+    text = _abreast.sync(words_of({**own, **options}, [url, folder]), progress is not None, events)
     summary = json.loads(text)
     report = _record(SyncReport, {**summary, "problems": events.problems, "summary": summary})
     if check:
@@ -122,7 +100,7 @@ def audit(
     `check()` raises an exception if there are any. Options are those of the command, with `_` for `-`.
     """
     events = _Events(progress, keeps_changes=True)
-    text = _abreast.audit(_words({"full": full, **options}, [url, folder]), True, events)
+    text = _abreast.audit(words_of({"full": full, **options}, [url, folder]), True, events)
     differences = [change for change in events.changes if change.change != "unchanged"]
     return _record(AuditReport, {**json.loads(text), "problems": events.problems, "changes": differences})
 
@@ -140,7 +118,7 @@ def validate(
 
     Raises the exception of the exit code if no document can be read.
     """
-    text = _abreast.validate(_words({"strict": strict, "sample": sample, **options}, addresses))
+    text = _abreast.validate(words_of({"strict": strict, "sample": sample, **options}, addresses))
     code, *lines = text.splitlines()
     documents: List[Document] = []
     findings: List[Finding] = []
@@ -201,18 +179,39 @@ class Follower(Iterator[Change]):
         self.close()
 
 
+@overload
+def follow(url: str, folder: Union[str, "os.PathLike[str]"], *, state: Union[None, str, "os.PathLike[str]"] = None,
+           interval: Optional[str] = None, problem: Optional[Callable[[Problem], object]] = None,
+           **options: Option) -> Follower: ...
+
+
+@overload
+def follow(url: str, folder: None = None, *, state: Union[None, str, "os.PathLike[str]"] = None,
+           interval: Optional[str] = None, problem: Optional[Callable[[Problem], object]] = None,
+           **options: Option) -> SourceChanges: ...
+
+
 def follow(
     url: str,
-    folder: Union[str, "os.PathLike[str]"],
+    folder: Union[None, str, "os.PathLike[str]"] = None,
     *,
+    state: Union[None, str, "os.PathLike[str]"] = None,
     interval: Optional[str] = None,
     problem: Optional[Callable[[Problem], object]] = None,
     **options: Option,
-) -> Follower:
-    """Keep a copy in sync, and yield each change after it was applied: `abreast sync --follow`.
+) -> Union[Follower, SourceChanges]:
+    """Yield the changes of a Source as they happen, with or without a copy: `abreast sync --follow`.
+
+    With a `folder`, the copy is kept in sync, and each `Change` is yielded after it was applied. Without one, each
+    `SourceChange` is yielded, first all resources as `created`; its `content()` fetches the content and verifies it.
+    `state` is a folder for the position: the next iterator with the same folder continues there. Without `state`, each
+    iterator begins with all resources. `content="64K"` fetches contents up to that length together with the changes.
 
     `interval` is the time between polls, such as `"30s"`. `problem` is called with each failure and notice; the run
     continues. Options are those of the command, with `_` for `-`. The iterator is a context manager: after the `with`
     block, or `close()`, the run has ended and the copy is free. An interrupt (Ctrl-C) ends it as well.
     """
-    return Follower(_words({"interval": interval, **options}, [url, folder]), problem)
+    given: Dict[str, Option] = {"interval": interval, **options}
+    if folder is None:
+        return stream(url, state, problem, given)
+    return Follower(words_of({**given, "state": state}, [url, folder]), problem)

@@ -279,6 +279,19 @@ impl Facts for ObjectsOptions {
     }
 }
 
+impl SinkOptions {
+    /// Replaces the writer of a stream of lines. Returns `false`, and changes nothing, if the sink is not a stream.
+    pub fn write_to(&mut self, output: Output) -> bool {
+        match self {
+            Self::Lines(options) => {
+                options.output = output;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The writer of a stream of lines.
 #[derive(Clone)]
 pub struct Output(pub(crate) Arc<Mutex<Box<dyn Write + Send>>>);
