@@ -29,6 +29,7 @@ PAGES = {
 }
 ADMIN_PAGES = {
     "admin": "/admin/",
+    "admin-sets": "/admin/sets/",
     "admin-set": "/admin/sets/papers?done=scan",
     "admin-deliveries": "/admin/deliveries",
     "admin-topic": "/admin/topics/{topic}",
@@ -120,8 +121,8 @@ class Check:
         if "The scan has been requested." not in page.inner_text("[role=status]"):
             self.fault("a scan by keyboard is not confirmed")
         cookies = {cookie["name"]: cookie for cookie in context.cookies(self.base + "/admin/")}
-        cookie = cookies["abreast_admin"]
-        if not cookie["httpOnly"] or cookie["sameSite"] != "Strict" or cookie["path"] != "/admin":
+        cookie = next(cookie for name, cookie in cookies.items() if name.startswith("abreast_admin_"))
+        if not cookie["httpOnly"] or cookie["sameSite"] != "Lax" or cookie["path"] != "/admin":
             self.fault("the cookie is not restricted:", cookie)
         if context.cookies(self.base + "/papers/r/notes.txt"):
             self.fault("the cookie is sent with requests for published files")

@@ -3,6 +3,7 @@
 use crate::request::{Page, Request, rendered};
 use askama::Template;
 use serde_json::Value;
+use std::fmt::Write as _;
 
 /// Levels of the log, the most important first.
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
@@ -41,7 +42,8 @@ impl Line {
             let mut message = field("message");
             for (name, value) in fields.into_iter().flatten() {
                 if !matches!(name.as_str(), "message" | "set" | "job") {
-                    message.push_str(&format!(" {name}={}", text(value)));
+                    // Writing to a string succeeds.
+                    let _ = write!(message, " {name}={}", text(value));
                 }
             }
             let top = |name| entry.get(name).map(text).unwrap_or_default();
@@ -87,10 +89,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         root: &request.root,
         level: LEVELS[at],
         levels: LEVELS,
-        // Lines without a level belong to the line before.
-        lines: lines
-            .filter(|line| line.level.is_empty() || shown.contains(&&*line.level))
-            .collect(),
+        lines: lines.filter(|line| shown.contains(&&*line.level)).collect(),
     };
     Page { title: "Log".to_owned(), tab: "log", content: rendered(&template) }
 }

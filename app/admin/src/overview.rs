@@ -5,7 +5,7 @@ use crate::request::{Page, Request, rendered};
 use crate::samples::Figure;
 use crate::set::changes_of;
 use crate::text::{duration, number};
-use abreast_core::SystemClock;
+use abreast_core::{LogError, SystemClock};
 use abreast_maintenance::{Attention, CopyStatus, SetStatus, StatusReport, StoreStatus};
 use abreast_source::projection::pages::Size;
 use askama::Template;
@@ -13,6 +13,17 @@ use askama::filters::Safe;
 
 /// Most sets whose changes the chart of all changes counts.
 const COUNTED_SETS: usize = 100;
+/// Sets of a page.
+const SETS: usize = 100;
+
+#[derive(Template)]
+#[template(path = "sets.html")]
+struct SetsTemplate<'p> {
+    root: &'p str,
+    sets: Vec<&'p SetStatus>,
+    /// The address of the next page.
+    next: Option<String>,
+}
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -23,23 +34,13 @@ struct Overview<'p> {
     attention: Vec<(String, &'p Attention)>,
     charts: Vec<Safe<String>>,
     store: &'p StoreStatus,
+    /// The first sets; sets that need attention are before others.
+    sets: Vec<&'p SetStatus>,
     copies: &'p [CopyStatus],
     copies_left_out: u64,
 }
 
 impl Overview<'_> {
-    /// How far the slowest subscriber of a set is behind.
-    fn lag(set: &SetStatus) -> String {
-        match (set.subscribers_lag, set.subscribers_lag_seconds) {
-            (Some(lag @ 1..), Some(seconds)) => {
-                let noun = if lag == 1 { "notification" } else { "notifications" };
-                format!("; {lag} {noun}, {} behind", duration(seconds as f64))
-            }
-            (Some(lag @ 1..), None) => format!("; {lag} behind"),
-            _ => String::new(),
-        }
-    }
-
     fn behind(copy: &CopyStatus) -> String {
         copy.behind_seconds.map(|seconds| duration(seconds as f64)).unwrap_or_default()
     }
@@ -51,16 +52,20 @@ impl Overview<'_> {
     }
 }
 
-fn charts(request: &Request<'_>) -> Vec<Safe<String>> {
+fn charts(request: &Request<'_>) -> Result<Vec<Safe<String>>, LogError> {
     let history = request.sources.samples.now();
     let of = |title, figure, shown: fn(f64) -> String| {
         Chart::new(title, "24 h", &history.bars(figure), shown)
     };
     let sets = request.site.sets.all().iter().take(COUNTED_SETS);
     let log = &**request.site.publisher.log();
-    let changes = sets.filter_map(|set| changes_of(log, set.published.id, &SystemClock).ok());
-    let sum = changes.reduce(|sum, of_set| sum.iter().zip(of_set).map(|(a, b)| a + b).collect());
-    let changes: Vec<_> = sum.unwrap_or_default().into_iter().map(Some).collect();
+    let mut sum: Vec<f64> = Vec::new();
+    for set in sets {
+        let changes = changes_of(log, set.published.id, &SystemClock)?;
+        sum.resize(changes.len(), 0.0);
+        sum.iter_mut().zip(changes).for_each(|(sum, changes)| *sum += changes);
+    }
+    let changes: Vec<_> = sum.into_iter().map(Some).collect();
     let size = |bytes: f64| Size(bytes as u64).to_string();
     let mut charts = vec![
         Chart::new("Changes an hour", "24 h", &changes, number),
@@ -73,16 +78,36 @@ fn charts(request: &Request<'_>) -> Vec<Safe<String>> {
         charts.push(of("Time from a notification to its delivery", Figure::DeliveryLag, duration));
     }
     charts.push(of("Free space of the disk", Figure::FreeDisk, size));
-    charts.iter().map(Chart::html).collect()
+    Ok(charts.iter().map(Chart::html).collect())
+}
+
+/// A page of all sets, in their configured order.
+pub(crate) fn sets(request: &Request<'_>) -> Result<Page, LogError> {
+    let first = usize::try_from(request.number("first")).unwrap_or(0);
+    let report = &request.sources.report;
+    let topics = report.hub(request.site).transpose()?.map(|(_, topics)| topics);
+    let all = request.site.sets.all();
+    let page = all.iter().skip(first).take(SETS);
+    let rows: Vec<SetStatus> =
+        page.map(|set| report.set(request.site, set, topics.as_deref())).collect();
+    let next = first.saturating_add(SETS);
+    let template = SetsTemplate {
+        root: &request.root,
+        sets: rows.iter().collect(),
+        next: (next < all.len()).then(|| format!("{}sets/?first={next}", request.root)),
+    };
+    Ok(Page { title: "All sets".to_owned(), tab: "overview", content: rendered(&template) })
 }
 
 /// The page at `/admin/`.
-pub(crate) fn page(request: &Request<'_>) -> Page {
+pub(crate) fn page(request: &Request<'_>) -> Result<Page, LogError> {
+    let store = &request.sources.report.store(request.site);
     let mut report = StatusReport::new(env!("CARGO_PKG_VERSION"), String::new());
-    report.stores.push(request.sources.report.store(request.site));
     report.copies = (request.sources.copies)();
     report.finish();
-    let Some(store) = report.stores.first() else { unreachable!("the report has this store") };
+    let mut sets: Vec<&SetStatus> = store.sets.iter().collect();
+    sets.sort_by_key(|set| set.attention.is_empty());
+    sets.truncate(SETS);
     let mut attention: Vec<(String, &Attention)> = Vec::new();
     attention.extend(store.attention.iter().map(|one| (String::new(), one)));
     for set in &store.sets {
@@ -98,10 +123,11 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         root: &request.root,
         program: &report.program,
         attention,
-        charts: charts(request),
+        charts: charts(request)?,
         store,
+        sets,
         copies: &report.copies,
         copies_left_out: report.copies_left_out,
     };
-    Page { title: "Administration".to_owned(), tab: "overview", content: rendered(&template) }
+    Ok(Page { title: "Administration".to_owned(), tab: "overview", content: rendered(&template) })
 }

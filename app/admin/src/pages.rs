@@ -2,6 +2,7 @@
 
 use crate::request::{Request, Sources, rendered};
 use crate::{deliveries, log, overview, set};
+use abreast_core::LogError;
 use abreast_server::{AdminPath, Administration, Site};
 use abreast_source::projection::pages::{Shell, framed};
 use askama::Template;
@@ -37,19 +38,24 @@ struct SignIn<'p> {
 }
 
 impl Administration for AdminPages {
-    fn page(&self, site: &Site, path: &AdminPath<'_>) -> Option<String> {
+    fn page(&self, site: &Site, path: &AdminPath<'_>) -> Result<Option<String>, LogError> {
         let request = Request::new(site, &self.0, path);
         let (kind, name) = path.path.split_once('/').unwrap_or((path.path, ""));
-        let name = percent_decode_str(name).decode_utf8().ok()?;
+        let name = percent_decode_str(name).decode_utf8_lossy();
         let page = match (kind, &*name) {
-            ("", "") => overview::page(&request),
-            ("log", "") => log::page(&request),
+            ("", "") => Some(overview::page(&request)?),
+            ("log", "") => Some(log::page(&request)),
             ("deliveries", "") => deliveries::topics(&request)?,
-            ("topics", id) => deliveries::topic(&request, id.parse().ok()?)?,
-            ("targets", id) => deliveries::target(&request, id.parse().ok()?)?,
+            ("topics" | "targets", id) => match (id.parse(), kind) {
+                (Ok(id), "topics") => deliveries::topic(&request, id)?,
+                (Ok(id), _) => deliveries::target(&request, id)?,
+                (Err(_), _) => None,
+            },
+            ("sets", "") => Some(overview::sets(&request)?),
             ("sets", slug) => set::page(&request, slug)?,
-            _ => return None,
+            _ => None,
         };
+        let Some(page) = page else { return Ok(None) };
         let frame = Frame {
             title: &page.title,
             root: &request.root,
@@ -60,7 +66,7 @@ impl Administration for AdminPages {
         };
         let publisher = &site.publisher;
         let shell = Shell::new(&page.title, publisher.urls().base(), publisher.institution());
-        Some(framed(shell, &rendered(&frame)))
+        Ok(Some(framed(shell, &rendered(&frame))))
     }
 
     fn sign_in_page(&self, site: &Site, failure: Option<&str>) -> String {

@@ -1,8 +1,8 @@
 //! The report on a running server.
 
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, LogError, SystemClock};
 use abreast_maintenance::{
-    Attention, DiskUse, DumpUse, SetStatus, StoreStatus, free_bytes, hub_status,
+    Attention, DiskUse, DumpUse, HubStatus, SetStatus, StoreStatus, free_bytes, hub_status,
 };
 use abreast_server::{ServedSet, Site};
 use abreast_source::SetState;
@@ -36,29 +36,14 @@ impl SiteReport {
             url: Some(site.publisher.urls().base().to_owned()),
             ..StoreStatus::default()
         };
-        let since = Timestamp::from_micros(SystemClock.now().as_micros() - ENDED_MICROS);
         let mut topics = None;
-        if let Some(hub) = &site.hub {
-            match hub.hub.store().summary(since) {
-                Ok(summary) => {
-                    let metrics = hub.hub.metrics();
-                    let mut hub_status = hub_status(&summary, &place);
-                    // A process has the store open.
-                    for attention in &mut hub_status.attention {
-                        let server = format!("--server {}", site.publisher.urls().base());
-                        attention.help =
-                            attention.help.replace(&format!("--data {place}"), &server);
-                    }
-                    hub_status.delivered = Some(metrics.delivered);
-                    hub_status.failed = Some(metrics.failed);
-                    status.hub = Some(hub_status);
-                    topics = Some(summary.topics);
-                }
-                Err(error) => {
-                    let help = format!("abreast check {place}");
-                    status.attention.push(Attention::new(with_cause(&error), help));
-                }
+        match self.hub(site) {
+            Some(Ok((hub, found))) => (status.hub, topics) = (Some(hub), Some(found)),
+            Some(Err(error)) => {
+                let help = format!("abreast check {place}");
+                status.attention.push(Attention::new(with_cause(&error), help));
             }
+            None => {}
         }
         let stored = read_sets(&self.data.join("source.db")).unwrap_or_default();
         let kept: HashMap<String, Option<u64>> =
@@ -85,7 +70,36 @@ impl SiteReport {
         status
     }
 
-    fn set(&self, site: &Site, set: &ServedSet, topics: Option<&[TopicSummary]>) -> SetStatus {
+    /// The report on the hub, with its topics; `None` without a hub.
+    pub(crate) fn hub(
+        &self,
+        site: &Site,
+    ) -> Option<Result<(HubStatus, Vec<TopicSummary>), LogError>> {
+        let hub = &site.hub.as_ref()?.hub;
+        let since = Timestamp::from_micros(SystemClock.now().as_micros() - ENDED_MICROS);
+        let summary = match hub.store().summary(since) {
+            Ok(summary) => summary,
+            Err(error) => return Some(Err(error)),
+        };
+        let (metrics, place) = (hub.metrics(), self.data.display().to_string());
+        let mut status = hub_status(&summary, &place);
+        // A process has the store open.
+        let server = format!("--server {}", site.publisher.urls().base());
+        for attention in &mut status.attention {
+            attention.help = attention.help.replace(&format!("--data {place}"), &server);
+        }
+        status.delivered = Some(metrics.delivered);
+        status.failed = Some(metrics.failed);
+        Some(Ok((status, summary.topics)))
+    }
+
+    /// The report on a set. The bytes of its versions are not read.
+    pub(crate) fn set(
+        &self,
+        site: &Site,
+        set: &ServedSet,
+        topics: Option<&[TopicSummary]>,
+    ) -> SetStatus {
         let (published, log) = (&set.published, site.publisher.log());
         let watch = &published.watch;
         let mut status = SetStatus {
@@ -123,8 +137,9 @@ impl SiteReport {
                 format!("{} files cannot be read, such as {first}", status.unreadable_files);
             status.attention.push(Attention::new(message, "let the user of the server read them"));
         }
-        if let Some((error, times)) = published.dumps().and_then(|dumps| dumps.failure()) {
-            let message = format!("dumps failed {times} times: {error}");
+        let failures = published.dumps().map(|dumps| [dumps.failure(), dumps.failure_of_changes()]);
+        for (error, seconds) in failures.into_iter().flatten().flatten() {
+            let message = format!("{error}; the next attempt is in {seconds} s");
             status.attention.push(Attention::new(message, "see the log of the server"));
         }
         status

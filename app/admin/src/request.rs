@@ -49,9 +49,9 @@ impl<'r> Request<'r> {
         Some(match &*self.field("done")? {
             "scan" => "The scan has been requested.",
             "dump" => "The dumps have been requested.",
-            "release" => "The deletions have been confirmed.",
-            "retry" => "The delivery is attempted now.",
-            "end" => "The subscription has ended.",
+            "release" => "The deletions are confirmed, and are being recorded.",
+            "retry" => "A waiting delivery is attempted now.",
+            "end" => "The target has ended.",
             _ => return None,
         })
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_secs(60);
-/// Most samples: those of 24 hours.
+/// Most samples: one a minute for 24 hours.
 const SAMPLES_MAX: usize = 1_440;
 /// Seconds that a bar of a chart covers.
 const BAR_SECONDS: i64 = 900;

@@ -52,13 +52,14 @@ pub(crate) fn changes_of(
 }
 
 /// The page of the set with this name.
-pub(crate) fn page(request: &Request<'_>, slug: &str) -> Option<Page> {
-    let served = request.site.sets.all().iter().find(|set| set.published.slug == slug)?;
+pub(crate) fn page(request: &Request<'_>, slug: &str) -> Result<Option<Page>, LogError> {
+    let all = request.site.sets.all();
+    let Some(served) = all.iter().find(|set| set.published.slug == slug) else { return Ok(None) };
     let published = &served.published;
-    let store = request.sources.report.store(request.site);
-    let set = store.sets.iter().find(|set| set.name == slug)?;
+    let topics = request.sources.report.hub(request.site).transpose()?.map(|(_, topics)| topics);
+    let set = request.sources.report.set(request.site, served, topics.as_deref());
     let log = &**request.site.publisher.log();
-    let changes = changes_of(log, published.id, &SystemClock).unwrap_or_default();
+    let changes = changes_of(log, published.id, &SystemClock)?;
     let changes: Vec<_> = changes.into_iter().map(Some).collect();
     let dumps = published.dumps().map(|dumps| {
         let all = dumps.resources().into_iter().chain(dumps.changes());
@@ -75,7 +76,7 @@ pub(crate) fn page(request: &Request<'_>, slug: &str) -> Option<Page> {
     });
     let template = SetTemplate {
         root: &request.root,
-        set,
+        set: &set,
         page: published.urls.page(),
         chart: Chart::new("Changes an hour", "24 h", &changes, number).html(),
         scans: published.watch.can_scan(),
@@ -83,5 +84,5 @@ pub(crate) fn page(request: &Request<'_>, slug: &str) -> Option<Page> {
         problems: published.watch.problem_texts().into_iter().take(PROBLEMS).collect(),
     };
     let content = rendered(&template);
-    Some(Page { title: format!("Set {slug}"), tab: "", content })
+    Ok(Some(Page { title: format!("Set {slug}"), tab: "", content }))
 }

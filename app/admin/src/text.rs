@@ -1,5 +1,6 @@
 //! Numbers and times for people.
 
+use abreast_maintenance::SetStatus;
 use abreast_source::projection::pages::{Count, Size};
 
 /// A time of a report for people.
@@ -20,11 +21,13 @@ pub(crate) fn second(time: &str) -> String {
 }
 
 /// A number for people.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass fields by reference")]
 pub(crate) const fn count(number: &u64) -> Count {
     Count(*number)
 }
 
 /// A number of bytes for people.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass fields by reference")]
 pub(crate) const fn size(bytes: &u64) -> Size {
     Size(*bytes)
 }
@@ -44,6 +47,18 @@ pub(crate) fn duration(seconds: f64) -> String {
 /// A whole number for people.
 pub(crate) fn number(value: f64) -> String {
     Count(value.round() as u64).to_string()
+}
+
+/// How far the slowest subscriber of a set is behind.
+pub(crate) fn lag(set: &SetStatus) -> String {
+    match (set.subscribers_lag, set.subscribers_lag_seconds) {
+        (Some(lag @ 1..), Some(seconds)) => {
+            let noun = if lag == 1 { "notification" } else { "notifications" };
+            format!("; {lag} {noun}, {} behind", duration(seconds as f64))
+        }
+        (Some(lag @ 1..), None) => format!("; {lag} behind"),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const HELP: &str = "\
 Examples:
@@ -76,26 +76,63 @@ pub(crate) struct StatusArgs {
 
 /// Time limit for each program that a server asks about the copies of its configuration file.
 const COPY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Programs that are asked at the same time.
+const ASKED_AT_ONCE: usize = 16;
+/// Time after which a server asks no further programs.
+const COPIES_TIME: Duration = Duration::from_secs(4);
 
 /// The copies of the jobs in a configuration file. A copy that cannot be reported is in the list with
 /// the reason.
 pub(crate) fn copies_of_jobs(config: &Path) -> Vec<CopyStatus> {
-    let failed = |error: &anyhow::Error, job: Option<&str>| CopyStatus {
-        job: job.map(str::to_owned),
+    let unknown = |job: Option<String>, attention: Vec<Attention>| CopyStatus {
+        job,
         state: "unknown".to_owned(),
-        attention: vec![Attention::new(format!("{error:#}"), "abreast status --config FILE")],
+        attention,
         ..CopyStatus::default()
     };
-    let jobs = match places::of(&[], Some(config), false) {
-        Ok(places) => places.into_iter().filter(|place| place.job.is_some()),
-        Err(error) => return vec![failed(&error, None)],
+    let help = || format!("abreast status --config {}", config.display());
+    let mut jobs: Vec<_> = match places::of(&[], Some(config), false) {
+        Ok(places) => places.into_iter().filter(|place| place.job.is_some()).collect(),
+        Err(error) => {
+            return vec![unknown(None, vec![Attention::new(format!("{error:#}"), help())])];
+        }
     };
-    let mut copies = Vec::new();
-    for place in jobs {
-        let job = place.job.clone();
-        match collect::report(&[place], Access::default(), COPY_TIMEOUT) {
-            Ok(report) => copies.extend(report.copies),
-            Err(error) => copies.push(failed(&error, job.as_deref())),
+    let (begun, mut copies) = (Instant::now(), Vec::new());
+    while !jobs.is_empty() {
+        if begun.elapsed() > COPIES_TIME {
+            let message =
+                format!("{} further jobs were not asked: others took too long", jobs.len());
+            copies.push(unknown(None, vec![Attention::new(message, help())]));
+            break;
+        }
+        let asked: Vec<_> = jobs.drain(..jobs.len().min(ASKED_AT_ONCE)).collect();
+        let reports = std::thread::scope(|scope| {
+            let ask = |place| {
+                let of_job = std::slice::from_ref(place);
+                scope.spawn(move || collect::report(of_job, Access::default(), COPY_TIMEOUT))
+            };
+            let threads: Vec<_> = asked.iter().map(ask).collect();
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        for (place, report) in asked.into_iter().zip(reports) {
+            match report {
+                Ok(Ok(mut report)) => {
+                    // A process that does not answer is reported next to the copy.
+                    match report.copies.first_mut() {
+                        Some(copy) => copy.attention.append(&mut report.attention),
+                        None => report.copies.push(unknown(place.job, report.attention)),
+                    }
+                    copies.append(&mut report.copies);
+                }
+                Ok(Err(error)) => {
+                    let attention = Attention::new(format!("{error:#}"), help());
+                    copies.push(unknown(place.job, vec![attention]));
+                }
+                Err(_) => {
+                    let attention = Attention::new("the report failed", help());
+                    copies.push(unknown(place.job, vec![attention]));
+                }
+            }
         }
     }
     copies

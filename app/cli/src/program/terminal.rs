@@ -60,8 +60,16 @@ fn print(text: &str) {
 /// Prints a message on standard error, without logins of URLs; its further lines are indented, so that none can pass
 /// for another message.
 pub(crate) fn warning(text: &str) {
+    print_lines(&printable(text));
+}
+
+/// A text without logins and without unprintable characters.
+fn printable(text: &str) -> String {
     let text = if is_json(text) { json_without_logins(text) } else { without_logins(text) };
-    let text = indented(&text);
+    indented(&text).into_owned()
+}
+
+fn print_lines(text: &str) {
     beside_progress(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
@@ -255,9 +263,9 @@ pub(crate) struct LogEntry;
 impl Write for LogEntry {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let line = text.trim_end_matches('\n');
-        crate::program::recent_log::add(line);
-        warning(line);
+        let line = printable(text.trim_end_matches('\n'));
+        crate::program::recent_log::add(&line);
+        print_lines(&line);
         Ok(bytes.len())
     }
 

@@ -8,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A server with two sets, a webhook that nothing answers, and a job.
 struct World {
@@ -18,6 +19,10 @@ struct World {
 
 impl World {
     fn start() -> Self {
+        Self::run(&mut abreast())
+    }
+
+    fn run(command: &mut Command) -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().display();
         fs::create_dir(place.path().join("papers")).unwrap();
@@ -38,7 +43,8 @@ impl World {
         );
         let path = place.path().join("abreast.toml");
         fs::write(&path, config).unwrap();
-        let Source { child, address, .. } = Source::start_config(path.to_str().unwrap());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&path);
+        let Source { child, address, .. } = Source::run(command);
         Self { place, _child: child, address }
     }
 
@@ -77,12 +83,12 @@ impl World {
     }
 
     /// Headers of a form that a page of the server sends.
-    fn from_page(&self, more: &str) -> String {
+    fn page_headers(&self, more: &str) -> String {
         format!("Origin: http://{}\r\n{more}", self.address)
     }
 
     fn sign_in(&self, token: &str) -> (u16, String) {
-        self.ask("POST", "/admin/sign-in", &self.from_page(""), &format!("token={token}"))
+        self.ask("POST", "/admin/sign-in", &self.page_headers(""), &format!("token={token}"))
     }
 
     /// The header with the cookie of a new administrator.
@@ -91,7 +97,8 @@ impl World {
         assert_eq!(status, 303, "{answer}");
         let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
         let (cookie, attributes) = cookie.split_once("\r\n").unwrap().0.split_once(';').unwrap();
-        assert_eq!(attributes, " Max-Age=43200; HttpOnly; SameSite=Strict");
+        assert_eq!(attributes, " Max-Age=43200; HttpOnly; SameSite=Lax");
+        assert!(!cookie.contains("abreast_admin=") && !cookie.contains("=abreast_"), "{cookie}");
         format!("Cookie: other=1; {cookie}\r\n")
     }
 
@@ -108,7 +115,7 @@ fn only_administrators_see_the_pages() {
     let (_, answer) = world.ask("GET", "/admin/sign-in", "", "");
     assert!(answer.contains("abreast token create --name NAME --scope admin --data DIR"));
     for (path, sign_in) in [("/admin/", "./sign-in"), ("/admin/sets/papers", "../sign-in")] {
-        for cookie in ["", "Cookie: abreast_admin=\r\n", "Cookie: abreast_admin=abreast_x\r\n"] {
+        for cookie in ["", "Cookie: abreast_admin_00000000=\r\n", "Cookie: abreast_admin_x=y\r\n"] {
             let (status, answer) = world.ask("GET", path, cookie, "");
             assert_eq!(status, 303, "{path}");
             assert!(answer.contains(&format!("location: {sign_in}\r\n")), "{answer}");
@@ -125,10 +132,6 @@ fn only_administrators_see_the_pages() {
         let (status, answer) = world.sign_in(&token);
         assert!(status == 403 && !answer.contains("set-cookie"), "{name}: {answer}");
         assert!(answer.contains(&format!("The token {name} does not have the scope admin")));
-        assert_eq!(
-            world.ask("GET", "/admin/", &format!("Cookie: abreast_admin={token}\r\n"), "").0,
-            303
-        );
     }
     for wrong in ["", "abreast_nothing", &"x".repeat(1_000)] {
         assert_eq!(world.sign_in(wrong).0, 403);
@@ -154,8 +157,13 @@ fn only_administrators_see_the_pages() {
     );
     eventually("the session has ended", || world.ask("GET", "/admin/", &cookie, "").0 == 303);
     let other = world.cookie("bob");
-    let (_, answer) = world.ask("POST", "/admin/sign-out", &world.from_page(&other), "");
-    assert!(answer.contains("set-cookie: abreast_admin=; Max-Age=0;"), "{answer}");
+    let (_, answer) = world.ask("POST", "/admin/sign-out", &world.page_headers(&other), "");
+    assert!(answer.contains("; Max-Age=0; HttpOnly"), "{answer}");
+    assert_eq!(world.ask("GET", "/admin/", &other, "").0, 303, "the session has ended");
+    // An administrator who is signed in does not sign in again, and no URL has a token.
+    let again = world.cookie("carol");
+    assert!(world.ask("GET", "/admin/sign-in", &again, "").1.contains("location: ./\r\n"));
+    assert_eq!(world.ask("GET", "/admin/sign-in?token=x", "", "").0, 400);
 }
 
 #[test]
@@ -177,21 +185,21 @@ fn forms_of_other_pages_do_nothing() {
         let (status, _) = world.ask("POST", "/admin/sign-in", &origin, "token=x");
         assert_eq!(status, 403, "{origin}");
     }
-    let from_page = world.from_page(&cookie);
-    assert_eq!(world.ask("POST", path, &from_page, "").0, 303);
+    let own_headers = world.page_headers(&cookie);
+    assert_eq!(world.ask("POST", path, &own_headers, "").0, 303);
     // Without a session, a form leads to the page to sign in.
-    let (status, answer) = world.ask("POST", path, &world.from_page(""), "");
+    let (status, answer) = world.ask("POST", path, &world.page_headers(""), "");
     assert!(status == 303 && answer.contains("sign-in"), "{answer}");
     // Forms do what is for operators, and lead back to pages for administrators only.
     for path in ["sets/papers/changes", "sets/papers/push", "sets/papers/entities", "nothing"] {
-        let (status, _) = world.ask("POST", &format!("/admin/api/v1/{path}"), &from_page, "[]");
+        let (status, _) = world.ask("POST", &format!("/admin/api/v1/{path}"), &own_headers, "[]");
         assert_eq!(status, 404, "{path}");
     }
     for back in ["//evil.example", "https://evil.example/", "../../papers", "\\evil"] {
-        let (_, answer) = world.ask("POST", path, &from_page, &format!("back={back}"));
+        let (_, answer) = world.ask("POST", path, &own_headers, &format!("back={back}"));
         assert!(answer.contains("location: ../../../../\r\n"), "{back}: {answer}");
     }
-    let (_, answer) = world.ask("POST", path, &from_page, "back=sets%2Fpapers%3Fdone%3Dscan");
+    let (_, answer) = world.ask("POST", path, &own_headers, "back=sets%2Fpapers%3Fdone%3Dscan");
     assert!(answer.contains("location: ../../../../sets/papers?done=scan\r\n"), "{answer}");
 }
 
@@ -201,7 +209,7 @@ fn administrators_scan_dump_and_confirm_deletions() {
     let cookie = world.cookie("alice");
     let form = |path: &str| {
         let path = format!("/admin/api/v1/sets/{path}");
-        world.ask("POST", &path, &world.from_page(&cookie), "back=sets/papers?done=scan").0
+        world.ask("POST", &path, &world.page_headers(&cookie), "back=sets/papers?done=scan").0
     };
     eventually("the first dump is made", || {
         world.page(&cookie, "/admin/sets/papers").contains("resources-")
@@ -248,7 +256,7 @@ fn administrators_retry_and_end_deliveries() {
     let cookie = world.cookie("alice");
     fs::write(world.path("papers/new"), "text").unwrap();
     let scan = "/admin/api/v1/sets/papers/scan";
-    assert_eq!(world.ask("POST", scan, &world.from_page(&cookie), "").0, 303);
+    assert_eq!(world.ask("POST", scan, &world.page_headers(&cookie), "").0, 303);
     let failing = || world.page(&cookie, "/admin/deliveries");
     eventually("the delivery fails", || failing().contains("Failing longest"));
     let (_, rest) =
@@ -260,15 +268,18 @@ fn administrators_retry_and_end_deliveries() {
     assert!(page().contains("<dt>Kind</dt><dd>webhook</dd>") && before >= 1, "{}", page());
     let form = |action: &str| {
         let path = format!("/admin/api/v1/hub/targets/{target}/{action}");
-        world.ask("POST", &path, &world.from_page(&cookie), "back=deliveries")
+        world.ask("POST", &path, &world.page_headers(&cookie), "back=deliveries")
     };
     assert_eq!(form("replay").0, 303);
     eventually("the delivery is attempted again", || attempts(&page()) > before);
+    // The failures before still count.
+    let failed = format!("<dt>Failed attempts</dt><dd>{}", before + 1);
+    assert!(page().contains(&failed) || attempts(&page()) > before + 1, "{}", page());
     assert!(world.page(&cookie, "/admin/").contains("<strong>Deliveries:</strong>"));
     assert_eq!(form("end").0, 303);
     assert_eq!(world.ask("GET", &format!("/admin/targets/{target}"), &cookie, "").0, 404);
     assert_eq!(form("replay").0, 404);
-    for missing in ["targets/x", "targets/0", "topics/99", "topics/", "other", "sets/"] {
+    for missing in ["targets/x", "targets/0", "topics/99", "topics/", "other", "sets/none"] {
         assert_eq!(world.ask("GET", &format!("/admin/{missing}"), &cookie, "").0, 404, "{missing}");
     }
 }
@@ -294,11 +305,24 @@ fn the_log_is_shown_as_text() {
 }
 
 #[test]
+fn the_log_has_no_logins() {
+    let mut command = abreast();
+    command.env("ABREAST_LOG", "debug");
+    let world = World::run(&mut command);
+    let cookie = world.cookie("alice");
+    world.ask("GET", "/timegate/http://alice:s3cret@h.example/x%E2%80%AE", "", "");
+    let log = world.page(&cookie, "/admin/log");
+    assert!(log.contains("h.example/x") && !log.contains("s3cret"), "{log}");
+}
+
+#[test]
 fn copies_of_the_configuration_are_listed() {
     let world = World::start();
     let page = world.page(&world.cookie("alice"), "/admin/");
     assert!(page.contains("<th scope=\"row\">elsewhere</th>"), "{page}");
     assert!(page.contains("Copy elsewhere:") && page.contains("no copy yet"), "{page}");
+    let sets = world.page(&world.cookie("bob"), "/admin/sets/");
+    assert!(sets.contains("../sets/papers\">") && sets.contains("../sets/records\">"), "{sets}");
 }
 
 #[test]

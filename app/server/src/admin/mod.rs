@@ -9,19 +9,18 @@ mod session;
 
 use crate::api;
 use crate::message::present::policy_of;
-use crate::message::respond::{Answer, problem, text};
+use crate::message::respond::{Answer, problem, see_other as see, text, try_later};
 use crate::site::administration::{AdminPath, Administration};
 use crate::site::heads::Heads;
 use crate::site::served::Site;
+use crate::site::sessions::Sessions;
 use abreast_hub::Client;
 use abreast_source::projection::pages::HTML;
 use form::Form;
-use http::header::{
-    ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, SET_COOKIE,
-};
+use http::header::{ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use session::{Session, SignIn};
+use session::Cookies;
 use std::sync::Arc;
 
 const PREFIX: &str = "/admin/";
@@ -37,13 +36,13 @@ pub(crate) fn is_path(path: &str) -> bool {
 pub(crate) async fn answer(
     site: &Arc<Site>,
     heads: &Heads,
-    pages: Option<&Arc<dyn Administration>>,
+    (pages, sessions): (Option<&Arc<dyn Administration>>, &Sessions),
     request: Request<Incoming>,
     client: &Client,
 ) -> Answer {
     let has_body = !request.body().is_end_stream();
     let mut answer = match pages {
-        Some(pages) => respond(site, heads, pages, request, client).await,
+        Some(pages) => respond(site, heads, (pages, sessions), request, client).await,
         None => problem(StatusCode::NOT_FOUND, "this server has no pages for administrators"),
     };
     let headers = answer.headers_mut();
@@ -72,44 +71,41 @@ fn policy(site: &Site) -> Option<(HeaderName, HeaderValue)> {
 async fn respond(
     site: &Arc<Site>,
     heads: &Heads,
-    pages: &Arc<dyn Administration>,
+    (pages, sessions): (&Arc<dyn Administration>, &Sessions),
     request: Request<Incoming>,
     client: &Client,
 ) -> Answer {
     let (head, body) = request.into_parts();
     let Some(path) = head.uri.path().strip_prefix(PREFIX) else { return see("admin/") };
     let at = AdminPath { path, query: head.uri.query().unwrap_or_default() };
+    if let Err(problem) = api::refuse_tokens_in_url(at.query) {
+        return problem.answer();
+    }
     let is_post = head.method == Method::POST;
     if !is_post && !matches!(head.method, Method::GET | Method::HEAD) {
         return refuse_method("GET, HEAD, POST");
     }
-    if is_post && !session::is_from_own_page(&head.headers) {
+    if is_post && !session::is_from_own_page(&head.headers, site.publisher.urls().base()) {
         let detail =
             "the request is not from a page of this server: forms of other pages are refused";
         return problem(StatusCode::FORBIDDEN, detail);
     }
-    if path == SIGN_IN {
-        if !is_post {
-            return html(pages.sign_in_page(site, None));
+    let cookies = Cookies::of(site, sessions, &head.headers);
+    let administrator = cookies.administrator();
+    match (path, is_post) {
+        (SIGN_IN, false) if administrator.is_some() => return see("./"),
+        (SIGN_IN, false) => return html(pages.sign_in_page(site, None)),
+        (SIGN_IN, true) => {
+            let form = match Form::read(body).await {
+                Ok(form) => form,
+                Err(refused) => return refused,
+            };
+            return sign_in(site, pages, &cookies, &form, client);
         }
-        let form = match Form::read(body).await {
-            Ok(form) => form,
-            Err(refused) => return refused,
-        };
-        return match session::sign_in(site, &head.headers, form.get("token")) {
-            SignIn::Admitted(cookie) => with_cookie(see("./"), cookie),
-            SignIn::Refused(reason) => {
-                tracing::warn!(%client, "an administrator could not sign in: {reason}");
-                let mut answer = html(pages.sign_in_page(site, Some(&reason)));
-                *answer.status_mut() = StatusCode::FORBIDDEN;
-                answer
-            }
-        };
+        (SIGN_OUT, true) => return with_cookie(see(SIGN_IN), cookies.sign_out()),
+        _ => {}
     }
-    if path == SIGN_OUT && is_post {
-        return with_cookie(see(SIGN_IN), Session::ended(&head.headers));
-    }
-    let Some(session) = Session::of(site, &head.headers) else {
+    let Some(administrator) = administrator else {
         return see(&format!("{}{SIGN_IN}", at.root()));
     };
     if is_post {
@@ -118,14 +114,20 @@ async fn respond(
             Err(refused) => return refused,
         };
         let call = format!("/{path}");
-        let done = api::administer(site, heads, &call, head.uri.query(), client.clone()).await;
+        let done = api::administer(site, heads, &call, head.uri.query(), *client).await;
+        let (name, query) = (administrator.name, at.query);
         return match done {
             Ok(_) => {
-                tracing::info!(administrator = session.name, "carried out: POST {call}");
+                tracing::info!(administrator = name, %client, query, "carried out: POST {call}");
                 let back = form.get("back").filter(|back| is_page(back)).unwrap_or_default();
                 see(&format!("{}{back}", at.root()))
             }
-            Err(problem) => problem.answer(),
+            Err(problem) => {
+                let answer = problem.answer();
+                let status = answer.status().as_u16();
+                tracing::warn!(administrator = name, %client, query, status, "refused: POST {call}");
+                answer
+            }
         };
     }
     let (site, pages) = (Arc::clone(site), Arc::clone(pages));
@@ -134,30 +136,49 @@ async fn respond(
         pages.page(&site, &AdminPath { path: &path, query: &query })
     });
     match made.await {
-        Ok(Some(page)) => html(page),
-        Ok(None) => problem(StatusCode::NOT_FOUND, "there is no such page for administrators"),
+        Ok(Ok(Some(page))) => html(page),
+        Ok(Err(error)) => {
+            tracing::error!("a page for administrators cannot be made: {error}");
+            try_later(&format!("the page cannot be made: {error}"), 10)
+        }
+        Ok(Ok(None)) => problem(StatusCode::NOT_FOUND, "there is no such page for administrators"),
         Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made"),
+    }
+}
+
+/// Starts a session, or shows the reason of the refusal.
+fn sign_in(
+    site: &Site,
+    pages: &Arc<dyn Administration>,
+    cookies: &Cookies<'_>,
+    form: &Form,
+    client: &Client,
+) -> Answer {
+    match cookies.sign_in(form.get("token")) {
+        Ok((administrator, cookie)) => {
+            tracing::info!(administrator, %client, "signed in");
+            with_cookie(see("./"), cookie)
+        }
+        Err(reason) => {
+            // Anyone can send such requests: they must not fill the log.
+            if let Some(attempts) = cookies.refuse() {
+                tracing::warn!(%client, attempts, "an administrator could not sign in: {reason}");
+            }
+            let mut answer = html(pages.sign_in_page(site, Some(&reason)));
+            *answer.status_mut() = StatusCode::FORBIDDEN;
+            answer
+        }
     }
 }
 
 /// Whether this is an address relative to `/admin/` that cannot leave it.
 fn is_page(path: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./?=&%".contains(&byte);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./?=&".contains(&byte);
     path.bytes().all(allowed) && !path.starts_with('/') && !path.contains("..")
 }
 
 fn html(page: String) -> Answer {
     text(HTML, page)
-}
-
-/// Redirects to a relative address, with GET.
-fn see(address: &str) -> Answer {
-    let mut answer = text("text/plain; charset=utf-8", format!("see {address}\n"));
-    *answer.status_mut() = StatusCode::SEE_OTHER;
-    if let Ok(location) = HeaderValue::from_str(address) {
-        answer.headers_mut().insert(LOCATION, location);
-    }
-    answer
 }
 
 fn with_cookie(mut answer: Answer, cookie: HeaderValue) -> Answer {
@@ -178,10 +199,12 @@ mod tests {
 
     #[test]
     fn forms_lead_back_to_pages_of_administrators_only() {
-        for page in ["", "sets/papers?done=scan", "topics/3?after=17", "sets/a%20b"] {
+        for page in ["", "sets/papers?done=scan", "topics/3?after=17"] {
             assert!(is_page(page), "{page}");
         }
-        for other in ["/x", "//x.org", "https://x.org", "../x", "sets/../../x", "a\r\nb", "a\\b"] {
+        for other in
+            ["/x", "//x.org", "https://x.org", "../x", "sets/../../x", "%2e%2e/x", "a\r\nb", "a\\b"]
+        {
             assert!(!is_page(other), "{other}");
         }
     }

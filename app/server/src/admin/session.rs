@@ -1,118 +1,155 @@
-//! Sessions of administrators: a cookie with the token.
+//! Sign-in of administrators: a token starts a session, which a cookie continues.
 //!
-//! The token is checked for each request, so that a revoked token ends the session, and every node
-//! accepts it. Scripts cannot read the cookie, and browsers send it to `/admin` only and not with
-//! requests of other sites.
+//! The cookie contains a random identifier instead of the token. The token of a session is checked
+//! for each request, so that a revoked token ends the session. Scripts cannot read the cookie, and
+//! browsers send it to `/admin` only.
 
 use crate::site::served::Site;
+use crate::site::sessions::{SESSION_AGE, Sessions};
 use crate::site::tokens::Scope;
 use http::header::{COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 
-const NAME: &str = "abreast_admin";
-/// An administrator signs in again after this many seconds.
-const SESSION_SECONDS: u32 = 12 * 3_600;
 /// Most bytes of a token.
 const MAX_TOKEN: usize = 256;
 
+/// Cookies of a server for administrators.
+pub(super) struct Cookies<'r> {
+    site: &'r Site,
+    sessions: &'r Sessions,
+    headers: &'r HeaderMap,
+    /// Name of the cookie. The ports of a host share cookies, so that each server has its own name.
+    name: String,
+}
+
 /// An administrator who is signed in.
-pub(super) struct Session {
+pub(super) struct Administrator {
     /// Name of the token.
     pub(super) name: String,
 }
 
-/// The result of an attempt to sign in.
-pub(super) enum SignIn {
-    /// The value of `Set-Cookie`.
-    Admitted(HeaderValue),
-    /// The reason for users.
-    Refused(String),
-}
-
-impl Session {
-    /// The session of a request, if its cookie has a valid token.
-    pub(super) fn of(site: &Site, headers: &HeaderMap) -> Option<Self> {
-        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| {
-            let (name, value) = pair.trim().split_once('=')?;
-            (name == NAME).then_some(value)
-        });
-        pairs.find_map(|token| admitted(site, token).ok()).map(|name| Self { name })
-    }
-
-    /// The value of `Set-Cookie` that ends a session.
-    pub(super) fn ended(headers: &HeaderMap) -> HeaderValue {
-        cookie("", 0, headers)
-    }
-}
-
-/// Checks the token of a form.
-pub(super) fn sign_in(site: &Site, headers: &HeaderMap, token: Option<&str>) -> SignIn {
-    let token = token.unwrap_or_default().trim();
-    match admitted(site, token) {
-        Ok(_) => SignIn::Admitted(cookie(token, SESSION_SECONDS, headers)),
-        Err(reason) => SignIn::Refused(reason),
-    }
-}
-
-/// The name of a token with the scope `admin` for all sets; else the reason for users.
-fn admitted(site: &Site, token: &str) -> Result<String, String> {
-    if token.is_empty() || token.len() > MAX_TOKEN {
-        return Err("Enter a token.".to_owned());
-    }
-    let tokens = site.api.as_ref().map(|api| &api.tokens);
-    let Some(tokens) = tokens else { return Err("This server has no tokens.".to_owned()) };
-    match tokens.find(token) {
-        Some(found) if found.allows(Scope::Admin, None) => Ok(found.name),
-        Some(found) => Err(format!(
-            "The token {} does not have the scope admin for all sets.",
-            found.name
-        )),
-        None if tokens.is_damaged() => {
-            Err("No token can be checked, since the file of tokens is damaged: abreast repair restores it.".to_owned())
+impl<'r> Cookies<'r> {
+    /// The cookies of a request.
+    pub(super) fn of(site: &'r Site, sessions: &'r Sessions, headers: &'r HeaderMap) -> Self {
+        let mut name = "abreast_admin_".to_owned();
+        for byte in &Sha256::digest(site.publisher.urls().base())[..4] {
+            // Writing to a string succeeds.
+            let _ = write!(name, "{byte:02x}");
         }
-        None => Err("There is no such token.".to_owned()),
+        Self { site, sessions, headers, name }
+    }
+
+    /// The identifiers in the cookies.
+    fn ids(&self) -> impl Iterator<Item = &'r str> {
+        let cookies = self.headers.get_all(COOKIE).iter();
+        let pairs =
+            cookies.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+        pairs.filter_map(|pair| {
+            let (name, value) = pair.trim().split_once('=')?;
+            (name == self.name).then_some(value)
+        })
+    }
+
+    /// The administrator of the session, if there is one and its token is still valid.
+    pub(super) fn administrator(&self) -> Option<Administrator> {
+        let tokens = self.site.api.as_ref()?.tokens.current();
+        self.ids().find_map(|id| {
+            let digest = self.sessions.token(id)?;
+            let token = tokens.iter().find(|token| token.sha256 == digest)?;
+            token.allows(Scope::Admin, None).then(|| Administrator { name: token.name.clone() })
+        })
+    }
+
+    /// Starts a session with a token: the name of the token, and the value of `Set-Cookie`; else the
+    /// reason for users.
+    pub(super) fn sign_in(&self, token: Option<&str>) -> Result<(String, HeaderValue), String> {
+        let text = token.unwrap_or_default().trim();
+        if text.is_empty() || text.len() > MAX_TOKEN {
+            return Err("Enter a token.".to_owned());
+        }
+        let tokens = self.site.api.as_ref().map(|api| &api.tokens);
+        let Some(tokens) = tokens else { return Err("This server has no tokens.".to_owned()) };
+        match tokens.find(text) {
+            Some(token) if token.allows(Scope::Admin, None) => {
+                let id = self.sessions.start(&token.sha256);
+                let id = id.map_err(|error| format!("No session can be started: {error}."))?;
+                Ok((token.name, self.cookie(&id, SESSION_AGE.as_secs())))
+            }
+            Some(token) => Err(format!(
+                "The token {} does not have the scope admin for all sets.",
+                token.name
+            )),
+            None if tokens.is_damaged() => Err(
+                "No token can be checked, since the file of tokens is damaged: abreast repair restores it."
+                    .to_owned(),
+            ),
+            None => Err("There is no such token.".to_owned()),
+        }
+    }
+
+    /// Counts a refused attempt to sign in; returns the number to report, if it is time.
+    pub(super) fn refuse(&self) -> Option<u64> {
+        self.sessions.refuse()
+    }
+
+    /// Ends the session; returns the value of `Set-Cookie`.
+    pub(super) fn sign_out(&self) -> HeaderValue {
+        self.ids().for_each(|id| self.sessions.end(id));
+        self.cookie("", 0)
+    }
+
+    /// The value of `Set-Cookie`. Without `Path`, browsers send the cookie to `/admin` only, also if a
+    /// proxy adds a prefix [rfc6265 §5.1.4].
+    fn cookie(&self, id: &str, seconds: u64) -> HeaderValue {
+        let origin = self.headers.get(ORIGIN).map(HeaderValue::as_bytes).unwrap_or_default();
+        // Browsers do not send cookies with `Secure` over HTTP.
+        let is_secure = !origin.starts_with(b"http:")
+            && (origin.starts_with(b"https:")
+                || self.site.publisher.urls().base().starts_with("https:"));
+        let secure = if is_secure { "; Secure" } else { "" };
+        let name = &self.name;
+        // `Lax`: links of other sites lead to the pages. Forms are checked by their origin.
+        let text = format!("{name}={id}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 }
 
-/// The value of `Set-Cookie`. Without `Path`, browsers send the cookie to `/admin` only, also if a
-/// proxy adds a prefix [rfc6265 §5.1.4].
-fn cookie(token: &str, seconds: u32, headers: &HeaderMap) -> HeaderValue {
-    // Browsers do not send cookies with `Secure` over HTTP.
-    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes).unwrap_or_default();
-    let secure = if origin.starts_with(b"https:") { "; Secure" } else { "" };
-    let text = format!("{NAME}={token}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("abreast_admin="))
-}
-
-/// Whether a page of this server sent the form. Browsers send the origin of the page with each POST;
-/// sandboxed pages have the origin `null`.
-pub(super) fn is_from_own_page(headers: &HeaderMap) -> bool {
+/// Whether a page of this server sent the form: at the address of the request, or at the public
+/// address `base`. Browsers send the origin of the page with each POST; sandboxed pages have the
+/// origin `null`.
+pub(super) fn is_from_own_page(headers: &HeaderMap, base: &str) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site.as_bytes() == b"same-origin";
     }
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let (Some(origin), Some(host)) = (text(ORIGIN), text(HOST)) else { return false };
-    origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
+    let Some((origin, (_, authority))) =
+        text(ORIGIN).and_then(|origin| Some((origin, origin.split_once("://")?)))
+    else {
+        return false;
+    };
+    let is_of_request = text(HOST).is_some_and(|host| authority.eq_ignore_ascii_case(host));
+    let is_public = base.strip_prefix(origin).is_some_and(|rest| rest.starts_with('/'));
+    is_of_request || is_public
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let pairs = pairs.iter();
-        pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
-    }
-
     #[test]
     fn only_forms_of_own_pages_are_accepted() {
         let host = ("host", "h.example:8080");
         for (pairs, expected) in [
             (vec![host, ("origin", "http://h.example:8080")], true),
+            (vec![host, ("origin", "https://public.example")], true),
             (vec![host, ("origin", "null"), ("sec-fetch-site", "same-origin")], true),
             (vec![host, ("origin", "null")], false),
             (vec![host, ("origin", "https://evil.example")], false),
+            (vec![host, ("origin", "https://public.example.evil")], false),
+            (vec![host, ("origin", "https://public.exampl")], false),
+            (vec![host, ("origin", "")], false),
             (vec![host, ("origin", "http://h.example:8081")], false),
             (
                 vec![host, ("origin", "http://h.example:8080"), ("sec-fetch-site", "cross-site")],
@@ -125,15 +162,14 @@ mod tests {
             (vec![host, ("sec-fetch-site", "none")], false),
             (vec![host], false),
         ] {
-            assert_eq!(is_from_own_page(&headers(&pairs)), expected, "{pairs:?}");
+            let headers: HeaderMap = pairs
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+                .collect::<Vec<(http::HeaderName, HeaderValue)>>()
+                .into_iter()
+                .collect();
+            let is_own = is_from_own_page(&headers, "https://public.example/x/");
+            assert_eq!(is_own, expected, "{pairs:?}");
         }
-    }
-
-    #[test]
-    fn cookies_are_for_the_server_only() {
-        let plain = cookie("t", 60, &headers(&[("origin", "http://h.example")]));
-        assert_eq!(plain, "abreast_admin=t; Max-Age=60; HttpOnly; SameSite=Strict");
-        let secure = cookie("t", 60, &headers(&[("origin", "https://h.example")]));
-        assert_eq!(secure, "abreast_admin=t; Max-Age=60; HttpOnly; SameSite=Strict; Secure");
     }
 }

@@ -196,7 +196,7 @@ const fn is_token_byte(byte: u8) -> bool {
 }
 
 /// Refuses tokens in URLs, which logs and browser histories store.
-fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
+pub(crate) fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
     let named = query.split('&').any(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
         TOKEN_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))

@@ -189,10 +189,11 @@ pub(super) async fn replay(
     let hub = hub(context)?;
     let after = number(query, &["after"], "after")?.map(Offset);
     let replayed = blocking(move || {
-        // Without an offset, the next delivery is attempted at once.
-        let cursor = || Ok(hub.target(TargetId(id))?.ok_or_else(no_target)?.cursor);
-        let after = after.map_or_else(cursor, Ok::<_, Problem>)?;
-        let target = hub.replay(TargetId(id), after)?.ok_or_else(no_target)?;
+        let target = match after {
+            Some(after) => hub.replay(TargetId(id), after)?,
+            None => hub.attempt_now(TargetId(id))?,
+        };
+        let target = target.ok_or_else(no_target)?;
         Ok(TargetAnswer::read(hub.store(), target)?)
     });
     Ok(json(StatusCode::OK, &replayed.await?))

@@ -30,7 +30,7 @@ pub use crate::site::tokens::{
     tokens_path, write_tokens,
 };
 pub use access::is_local_host;
-pub(crate) use access::may_publish;
+pub(crate) use access::{may_publish, refuse_tokens_in_url};
 pub(crate) use changes::records_of;
 pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;

@@ -57,7 +57,9 @@ pub(crate) async fn present(
         Some(problem) => {
             let html = HeaderValue::from_static("text/html; charset=utf-8");
             head.headers.insert(CONTENT_TYPE, html);
-            head.headers.extend(policy_of(publisher));
+            if let Some((name, policy)) = policy_of(publisher) {
+                head.headers.insert(name, policy);
+            }
             page_of(&problem, publisher.urls().base(), publisher.institution())
         }
         None => shown.into_owned(),

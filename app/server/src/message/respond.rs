@@ -9,7 +9,7 @@ use abreast_source::publish::Body;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE,
-    LAST_MODIFIED, RANGE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -55,6 +55,16 @@ pub(crate) fn text(content_type: &'static str, body: impl Into<Bytes>) -> Answer
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// Redirects to another page, with GET.
+pub(crate) fn see_other(page: &str) -> Answer {
+    let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
+    *answer.status_mut() = StatusCode::SEE_OTHER;
+    if let Ok(location) = HeaderValue::from_str(page) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
     answer
 }
 

@@ -12,7 +12,7 @@ use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::present;
-use crate::message::respond::{Answer, problem, text, try_later};
+use crate::message::respond::{Answer, problem, see_other, text, try_later};
 use crate::observe::access::{Entry, REQUEST_ID};
 use crate::routes::{
     callback, document, entity, file, former, health, hub, memento, timegate, timemap, topic,
@@ -32,7 +32,7 @@ use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
-    HOST, LOCATION, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
+    HOST, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -485,10 +485,11 @@ async fn handle_admin(
     client: &Client,
 ) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
-    let pages = shared.sites.administration();
+    let sites = &shared.sites;
+    let admin = (sites.administration(), &sites.sessions);
     match refused(&request, reader) {
         Some(answer) => answer,
-        None => admin::answer(site, &shared.heads, pages, request, client).await,
+        None => admin::answer(site, &shared.heads, admin, request, client).await,
     }
 }
 
@@ -709,16 +710,6 @@ async fn blocking(
 ) -> io::Result<Answer> {
     let site = Arc::clone(site);
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
-}
-
-/// Redirects from the address of a set, or from the root of its resources, to a page for people.
-fn see_other(page: &str) -> Answer {
-    let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
-    *answer.status_mut() = StatusCode::SEE_OTHER;
-    if let Ok(location) = HeaderValue::from_str(page) {
-        answer.headers_mut().insert(LOCATION, location);
-    }
-    answer
 }
 
 /// Path of the style sheet, which pages of errors need too.

@@ -1,12 +1,16 @@
 //! The pages for administrators, which another crate makes.
 
 use crate::site::served::Site;
+use abreast_core::LogError;
 
 /// Makes the pages for administrators.
 pub trait Administration: Send + Sync + 'static {
     /// The page in HTML at a path below `/admin/`, or `None` if there is no such page. May read
     /// stores.
-    fn page(&self, site: &Site, path: &AdminPath<'_>) -> Option<String>;
+    ///
+    /// # Errors
+    /// A store cannot be read.
+    fn page(&self, site: &Site, path: &AdminPath<'_>) -> Result<Option<String>, LogError>;
 
     /// The page on which an administrator signs in. `failure`: why the last attempt failed.
     fn sign_in_page(&self, site: &Site, failure: Option<&str>) -> String;

@@ -4,6 +4,7 @@ use crate::connection::client::TrustedProxies;
 use crate::observe::access::{AccessLog, CurrentLog};
 use crate::site::administration::Administration;
 use crate::site::served::Site;
+use crate::site::sessions::Sessions;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The site that new requests use. It can be replaced while the server runs; requests in progress
@@ -13,6 +14,7 @@ pub struct CurrentSite {
     trusted_proxies: RwLock<Option<TrustedProxies>>,
     pub(crate) access_log: Arc<CurrentLog>,
     administration: OnceLock<Arc<dyn Administration>>,
+    pub(crate) sessions: Sessions,
 }
 
 impl CurrentSite {
@@ -23,6 +25,7 @@ impl CurrentSite {
             trusted_proxies: RwLock::default(),
             access_log: Arc::default(),
             administration: OnceLock::new(),
+            sessions: Sessions::default(),
         }
     }
 

@@ -6,4 +6,5 @@ pub(crate) mod current;
 pub(crate) mod heads;
 pub(crate) mod resource;
 pub(crate) mod served;
+pub(crate) mod sessions;
 pub(crate) mod tokens;

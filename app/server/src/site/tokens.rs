@@ -223,13 +223,17 @@ pub fn new_token(
     sets: Vec<String>,
     created: &str,
 ) -> io::Result<(String, Token)> {
+    let secret = format!("{PREFIX}{}", random_text()?);
+    let sha256 = digest_of(&secret);
+    Ok((secret, Token { name: name.to_owned(), sha256, scope, sets, created: created.to_owned() }))
+}
+
+/// A text that nobody can guess.
+pub(super) fn random_text() -> io::Result<String> {
     use base64::Engine as _;
     let mut random = [0; RANDOM_BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let secret =
-        format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
-    let sha256 = digest_of(&secret);
-    Ok((secret, Token { name: name.to_owned(), sha256, scope, sets, created: created.to_owned() }))
+    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random))
 }
 
 fn digest_of(secret: &str) -> String {

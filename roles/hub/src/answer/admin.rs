@@ -100,6 +100,16 @@ impl Hub {
         Ok(target)
     }
 
+    /// Attempts the next delivery to a target at once, if the target waits after a failure. The
+    /// failures so far still count. `None` if the target does not exist.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn attempt_now(&self, id: TargetId) -> Result<Option<Target>, LogError> {
+        self.inner().engine.attempt_now(id);
+        self.target(id)
+    }
+
     /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` if the target does
     /// not exist.
     ///

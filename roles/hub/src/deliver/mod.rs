@@ -256,6 +256,26 @@ impl Engine {
         self.wake.notify_one();
     }
 
+    /// Ends the pause before the next attempt to deliver to a target. A delivery that runs, or that
+    /// waits for a place, continues.
+    pub(crate) fn attempt_now(&self, id: TargetId) {
+        let mut state = self.lock();
+        let Some(place) = state.table.place(id) else { return };
+        let waits =
+            state.table.get(place).is_some_and(|entry| entry.doing == TargetActivity::Waiting);
+        if waits {
+            // The planned attempt must not follow.
+            state.table.renew_epoch(place);
+            let entry = state.table.get_mut(place);
+            if let Some(trouble) = entry.and_then(|entry| entry.trouble.as_mut()) {
+                trouble.next_at = None;
+            }
+            self.begin(&mut state, place);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
     /// Removes a target whose end the store has recorded.
     pub(crate) fn forget(&self, id: TargetId) {
         let mut state = self.lock();

@@ -114,11 +114,12 @@ impl HubAccess {
                 self.ask(&format!("/targets/{id}/replay{query}"), true)
             }
             Self::Store { store, .. } => {
-                let after = match after {
-                    Some(after) => Offset(after),
-                    None => one(store.target(TargetId(id)))?.cursor,
+                let Some(after) = after else {
+                    bail!(UsageError(
+                        "only a running hub can attempt a delivery at once (help: --server URL, or --after OFFSET)".into()
+                    ));
                 };
-                let target = one(store.replay(TargetId(id), after))?;
+                let target = one(store.replay(TargetId(id), Offset(after)))?;
                 to_json(&TargetAnswer::read(store, target)?)
             }
         }

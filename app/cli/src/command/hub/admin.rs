@@ -70,7 +70,7 @@ pub(crate) struct TargetArgs {
 pub(crate) struct ReplayArgs {
     /// The target's number
     target: i64,
-    /// Deliver again the notifications after this one; 0 for all that are kept [default: the last one that was delivered]
+    /// Deliver again the notifications after this one; 0 for all that are kept [default: attempt a waiting delivery at once]
     #[arg(long, value_name = "OFFSET")]
     after: Option<u64>,
     #[command(flatten)]

@@ -54,7 +54,7 @@ impl FolderPage {
         if entries >= LIMIT {
             return PageEnd::Full;
         }
-        let is_end = || blake3::hash(name.as_bytes()).as_bytes()[0] % ENDS == 0;
+        let is_end = || blake3::hash(name.as_bytes()).as_bytes()[0].is_multiple_of(ENDS);
         let is_long_enough = entries >= MOST || entries >= FEWEST && is_end();
         if is_long_enough && written(name).len() <= LONGEST {
             PageEnd::Ends
@@ -83,7 +83,7 @@ fn written(key: &str) -> String {
 fn read(text: &str) -> Option<String> {
     let (mut path, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find('=') {
-        path.extend_from_slice(rest[..at].as_bytes());
+        path.extend_from_slice(&rest.as_bytes()[..at]);
         path.push(u8::from_str_radix(rest.get(at + 1..at + 3)?, 16).ok()?);
         rest = &rest[at + 3..];
     }

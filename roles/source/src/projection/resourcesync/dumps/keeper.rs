@@ -212,7 +212,16 @@ impl SetDumps {
 
     /// Error of the last attempt at a Resource Dump, and seconds until the next attempt on request.
     pub fn failure(&self) -> Option<(String, u32)> {
-        let (why, wait) = self.of_resources.failure()?;
+        Self::failure_of(&self.of_resources)
+    }
+
+    /// Error of the last attempt at a package of changes, and seconds until the next attempt.
+    pub fn failure_of_changes(&self) -> Option<(String, u32)> {
+        Self::failure_of(&self.of_changes)
+    }
+
+    fn failure_of(attempts: &Attempts) -> Option<(String, u32)> {
+        let (why, wait) = attempts.failure()?;
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(RETRY);
         // The help is for the operator only.
         let why = why.split(" (help: ").next().unwrap_or_default();
@@ -231,8 +240,6 @@ impl SetDumps {
     /// Makes the dumps of all changes until now at once, also if the newest ones are recent or the
     /// last attempt failed. Does not wait for the end.
     pub fn make_now(&self) {
-        self.of_resources.end_pause();
-        self.of_changes.end_pause();
         self.at_once.store(true, Ordering::Relaxed);
         self.shared.signal.wake();
     }
@@ -316,7 +323,13 @@ impl SetDumps {
         if self.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let at_once = self.at_once.swap(false, Ordering::Relaxed);
+        // A request during an import is carried out after the import.
+        let is_importing = self.log().head(self.set.id).is_ok_and(|head| head.importing);
+        let at_once = !is_importing && self.at_once.swap(false, Ordering::Relaxed);
+        if at_once {
+            self.of_resources.end_pause();
+            self.of_changes.end_pause();
+        }
         self.make_resource_dump(at_once);
         if self.set.options.changes {
             self.make_change_dumps(at_once);
@@ -363,8 +376,11 @@ impl SetDumps {
     }
 
     fn make_change_dumps(&self, at_once: bool) {
+        // Changes that follow during the making are not part of a request.
+        let head = self.log().head(self.set.id).ok().filter(|_| at_once);
+        let wanted = head.map_or(Position(0), |head| head.position);
         let make = || {
-            let Some(range) = self.next_changes(at_once)? else { return Ok(None) };
+            let Some(range) = self.next_changes(wanted)? else { return Ok(None) };
             let job = self.job(&self.set.options);
             let name = lock(&self.changes).name(range.until);
             let dump = made(&self.changes, &name, |folder| {
@@ -381,8 +397,8 @@ impl SetDumps {
         {}
     }
 
-    /// Changes for the next package, if one is due.
-    fn next_changes(&self, at_once: bool) -> Result<Option<Range>, DumpError> {
+    /// Changes for the next package, if one is due, or if changes up to `wanted` are not covered.
+    fn next_changes(&self, wanted: Position) -> Result<Option<Range>, DumpError> {
         let set = self.set.id;
         loop {
             let head = self.log().head(set)?;
@@ -394,7 +410,8 @@ impl SetDumps {
                 Some(covered) => covered,
                 None => self.begin_of_changes()?,
             };
-            let due = at_once || self.of_changes.is_over(self.set.options.every, from, now());
+            let due =
+                covered < wanted || self.of_changes.is_over(self.set.options.every, from, now());
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
