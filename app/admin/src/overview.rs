@@ -25,15 +25,26 @@ struct SetsTemplate<'p> {
     next: Option<String>,
 }
 
+/// A condition that needs attention.
+struct Condition {
+    /// Name of the set or the copy; empty for the server.
+    of: String,
+    /// Path of the page with the action, below `/admin/`.
+    page: Option<String>,
+    message: String,
+    help: String,
+}
+
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Overview<'p> {
     root: &'p str,
     program: &'p str,
-    /// Conditions, each with the name of the set or the copy.
-    attention: Vec<(String, &'p Attention)>,
+    attention: Vec<Condition>,
     charts: Vec<Safe<String>>,
     store: &'p StoreStatus,
+    /// Open event streams.
+    streams: usize,
     /// The first sets; sets that need attention are before others.
     sets: Vec<&'p SetStatus>,
     copies: &'p [CopyStatus],
@@ -108,16 +119,24 @@ pub(crate) fn page(request: &Request<'_>) -> Result<Page, LogError> {
     let mut sets: Vec<&SetStatus> = store.sets.iter().collect();
     sets.sort_by_key(|set| set.attention.is_empty());
     sets.truncate(SETS);
-    let mut attention: Vec<(String, &Attention)> = Vec::new();
-    attention.extend(store.attention.iter().map(|one| (String::new(), one)));
+    let mut attention: Vec<Condition> = Vec::new();
+    let mut add = |of: &str, page: Option<String>, found: &[Attention]| {
+        attention.extend(found.iter().map(|one| Condition {
+            of: of.to_owned(),
+            page: page.clone(),
+            message: one.message.clone(),
+            help: one.help.clone(),
+        }));
+    };
+    add("", None, &store.attention);
     for set in &store.sets {
-        attention.extend(set.attention.iter().map(|one| (format!("Set {}", set.name), one)));
+        add(&format!("Set {}", set.name), Some(format!("sets/{}", set.name)), &set.attention);
     }
-    let of_hub = store.hub.iter().flat_map(|hub| &hub.attention);
-    attention.extend(of_hub.map(|one| ("Deliveries".to_owned(), one)));
+    if let Some(hub) = &store.hub {
+        add("Deliveries", Some("deliveries".to_owned()), &hub.attention);
+    }
     for copy in &report.copies {
-        let name = format!("Copy {}", Overview::copy_name(copy));
-        attention.extend(copy.attention.iter().map(|one| (name.clone(), one)));
+        add(&format!("Copy {}", Overview::copy_name(copy)), None, &copy.attention);
     }
     let template = Overview {
         root: &request.root,
@@ -125,6 +144,7 @@ pub(crate) fn page(request: &Request<'_>) -> Result<Page, LogError> {
         attention,
         charts: charts(request)?,
         store,
+        streams: request.site.event_streams(),
         sets,
         copies: &report.copies,
         copies_left_out: report.copies_left_out,

@@ -8,7 +8,7 @@ use abreast_server::{ServedSet, Site};
 use abreast_source::SetState;
 use abreast_store::hub::TopicSummary;
 use abreast_store::summary::read_sets;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, count};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -132,10 +132,18 @@ impl SiteReport {
         {
             status.attention.push(attention);
         }
-        if let Some(first) = watch.problem_texts().first() {
-            let message =
-                format!("{} files cannot be read, such as {first}", status.unreadable_files);
-            status.attention.push(Attention::new(message, "let the user of the server read them"));
+        if let Some(first) = watch.problem_texts().into_iter().next() {
+            let is_of_files = published.representations.has_folder();
+            let (message, help) = if is_of_files {
+                let number = count(status.unreadable_files, "file");
+                (
+                    format!("{number} cannot be read, such as {first}"),
+                    "let the user of the server read them",
+                )
+            } else {
+                (first, "correct the description; the published state remains until then")
+            };
+            status.attention.push(Attention::new(message, help));
         }
         let failures = published.dumps().map(|dumps| [dumps.failure(), dumps.failure_of_changes()]);
         for (error, seconds) in failures.into_iter().flatten().flatten() {
@@ -151,9 +159,11 @@ impl SiteReport {
             SetState::Held(held) => Attention::new(
                 held.to_string(),
                 format!(
-                    "if {}, release them: curl -X POST -H 'Authorization: Bearer TOKEN' {base}api/v1/sets/{name}/deletions (a token of \
-                     scope `admin`: abreast token create --scope admin), or restart the server with --confirm-deletions",
-                    held.if_intended()
+                    "if {}, release them at {base}admin/sets/{name}, or: curl -X POST -H 'Authorization: Bearer TOKEN' \
+                     {base}api/v1/sets/{name}/deletions (a token of scope `admin`: abreast token create --name NAME --scope admin --data {}), \
+                     or restart the server with --confirm-deletions; if not, put the files back",
+                    held.if_intended(),
+                    self.data.display()
                 ),
             ),
             SetState::Incomplete => Attention::new(

@@ -11,9 +11,22 @@ if (list && list.dataset.topic && !location.search) {
     const fresh = page.getElementById("changes");
     if (fresh) list.replaceChildren(...fresh.childNodes);
   };
-  new EventSource(list.dataset.topic).onmessage = () => {
+  const soon = () => {
     if (waiting) return;
     waiting = true;
     setTimeout(update, 500);
   };
+  const listen = () => {
+    const events = new EventSource(list.dataset.topic);
+    events.onmessage = soon;
+    events.onerror = () => {
+      // Browsers do not connect again after an answer of a proxy such as 502.
+      if (events.readyState !== EventSource.CLOSED) return;
+      setTimeout(() => {
+        listen();
+        soon();
+      }, 5000);
+    };
+  };
+  listen();
 }

@@ -22,7 +22,7 @@ if (form) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const own = ++search;
-    const wanted = form.elements.q.value.toLowerCase();
+    const wanted = form.elements.q.value.normalize("NFC").toLowerCase();
     list.replaceChildren();
     result.textContent = "Searching…";
     const index = await read(form.dataset.names);
@@ -36,7 +36,7 @@ if (form) {
       }
       for (const entry of part.names) {
         const [name, url] = Array.isArray(entry) ? entry : [entry, part.base + entry];
-        if (!name.toLowerCase().includes(wanted)) continue;
+        if (!name.normalize("NFC").toLowerCase().includes(wanted)) continue;
         count += 1;
         if (count <= most) show(name, url);
       }

@@ -64,7 +64,7 @@ pub(crate) struct InitArgs {
         conflicts_with = "mirror"
     )]
     listen: String,
-    /// Folder of the store [default: `abreast-data` beside FILE; for a file in /etc, /var/lib/abreast]
+    /// Folder of the store [default: the store in the folder, if there is one; else `abreast-data` next to FILE; for a file in /etc, /var/lib/abreast]
     #[arg(long, value_name = "DIR", conflicts_with = "mirror")]
     data: Option<PathBuf>,
     /// Replace FILE if it exists
@@ -249,7 +249,11 @@ fn store_of(args: &InitArgs, file: &Path) -> PathBuf {
     match &args.data {
         Some(data) => data.clone(),
         None if file.starts_with("/etc") => PathBuf::from("/var/lib/abreast"),
-        None => file.with_file_name("abreast-data"),
+        None => match args.folder.as_ref().map(|folder| folder.join(".abreast")) {
+            // The history of the folder.
+            Some(used) if used.join("source.db").exists() => used,
+            _ => file.with_file_name("abreast-data"),
+        },
     }
 }
 

@@ -241,8 +241,16 @@ fn administrators_scan_dump_and_confirm_deletions() {
         let page = world.page(&cookie, "/admin/sets/papers");
         page.contains("Confirm 20 deletions") && page.contains("<dd>held</dd>")
     });
-    assert!(world.page(&cookie, "/admin/").contains("<strong>Set papers:</strong>"));
+    let overview = world.page(&cookie, "/admin/");
+    assert!(overview.contains("<strong>Set papers:</strong>"), "{overview}");
+    assert!(overview.contains("<a href=\"./sets/papers\">See Set papers</a>"), "{overview}");
+    // The lists have the file, so it is not gone.
+    let lost = (0..20).find(|number| !world.path(&format!("papers/{number}")).exists()).unwrap();
+    let lost = format!("/papers/r/{lost}");
+    assert_eq!(world.ask("GET", &lost, "", "").0, 503);
+    assert_eq!(world.ask("GET", "/papers/r/never", "", "").0, 404);
     assert_eq!(form("papers/deletions"), 303);
+    assert_eq!(world.ask("GET", &lost, "", "").0, 404);
     assert!(world.page(&cookie, "/admin/sets/papers").contains("<dt>Resources</dt><dd>1</dd>"));
     assert_eq!(world.ask("GET", "/admin/sets/missing", &cookie, "").0, 404);
     let log = world.page(&cookie, "/admin/log");

@@ -204,6 +204,10 @@ fn the_commands_that_an_audit_prints_repair_the_copy() {
     fs::write(copy.join("2.txt"), "other").unwrap();
     fs::write(copy.join("own.txt"), "own").unwrap();
     fs::write(folder.join("3.txt"), "three").unwrap();
+    eventually("the change is recorded", || {
+        let (_, sets) = source.answer("/api/v1/sets").unwrap();
+        serde_json::from_slice::<serde_json::Value>(&sets).unwrap()["sets"][0]["head"] == 1
+    });
     let output = run(abreast().arg("audit").args(&words).arg("--full"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");

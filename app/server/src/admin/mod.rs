@@ -86,8 +86,7 @@ async fn respond(
         return refuse_method("GET, HEAD, POST");
     }
     if is_post && !session::is_from_own_page(&head.headers, site.publisher.urls().base()) {
-        let detail =
-            "the request is not from a page of this server: forms of other pages are refused";
+        let detail = "the request is not from a page of this server: forms of other pages are refused (a proxy must pass on `Host`)";
         return problem(StatusCode::FORBIDDEN, detail);
     }
     let cookies = Cookies::of(site, sessions, &head.headers);

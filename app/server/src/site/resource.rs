@@ -49,6 +49,10 @@ pub(crate) async fn answer(
         Err(error) if error.kind() == ErrorKind::Denied => {
             return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));
         }
+        Err(_) if is_held(site, set, Naming::key(&relative)).await? => {
+            let detail = "the file is missing in the folder, and its deletion is not confirmed";
+            return Ok(try_later(detail, MISSING_SECONDS));
+        }
         Err(_) => return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource")),
     };
     let content = if stat.size <= READ_AT_ONCE {
@@ -97,6 +101,16 @@ async fn holds(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<boo
     let (log, set) = (Arc::clone(site.publisher.log()), Arc::clone(set));
     let ask = move || set.holds(&*log, &key);
     tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)
+}
+
+/// Whether the set has a resource while deletions are held. Reads the store only then.
+async fn is_held(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<bool> {
+    if set.published.watch.held().is_none() {
+        return Ok(false);
+    }
+    let (log, id) = (Arc::clone(site.publisher.log()), set.published.id);
+    let ask = move || log.resource(id, &key).map(|found| found.is_some());
+    tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)?.map_err(io::Error::other)
 }
 
 /// Reads the bytes of a file; `None` if it was written meanwhile.

@@ -140,6 +140,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// Number of open event streams.
+    pub fn event_streams(&self) -> usize {
+        self.memory.streams.taken()
+    }
+
     /// Whether the file of tokens contains at least one token.
     pub fn has_tokens(&self) -> bool {
         self.api.as_ref().is_some_and(|api| !api.tokens.current().is_empty())

@@ -218,13 +218,15 @@ fn descriptions_in_dcat_are_equal_in_every_syntax() {
             let path = format!("{name}.{}", syntax.extension());
             let document = publisher.document(&path).unwrap();
             assert_eq!(document.content_type, syntax.media_type());
-            let mut lines = BTreeSet::new();
+            let (mut lines, mut count) = (BTreeSet::new(), 0);
             let mut visit = |quad: oxrdf::QuadRef<'_>| {
+                count += 1;
                 lines.insert(quad.to_string());
                 ControlFlow::Continue(())
             };
             read(syntax, &body(document.plain())[..], &ReadOptions::default(), &mut visit).unwrap();
             assert!(lines.iter().any(|line| line.contains("dcat#Dataset")), "{lines:?}");
+            assert_eq!(count, lines.len(), "a statement is there twice: {path}");
             all.insert(lines);
         }
         assert_eq!(all.len(), 1, "{name}");

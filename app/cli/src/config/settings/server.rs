@@ -17,7 +17,7 @@ settings! {
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
         /// append to it ([push.md](push.md)).
         trusted_proxies: Option<Vec<String>> = [], flag "--trusted-proxy", env "ABREAST_TRUSTED_PROXIES";
-        /// A proxy leaves the path of `base_url` in requests ([publishing.md](publishing.md)). By default it removes the
+        /// A proxy leaves the path of `base_url` in requests ([deploying.md](deploying.md)). By default it removes the
         /// path.
         strip_prefix: Option<bool> = false, restart true;
         /// TLS of the server's own, without a proxy ([deploying.md](deploying.md)).

@@ -390,7 +390,7 @@ impl Application<'_> {
                 && !self.dropped.contains(&fingerprint_of(line))
             {
                 return Err(RdfError::Delta(format!(
-                    "`{}` is to be removed, and is not there\n  help: the delta is for another state; --lenient skips such \
+                    "`{}` is to be removed, and is not there\n  help: the delta is for another state; --lenient (in the API: &lenient=true) skips such \
                      statements",
                     String::from_utf8_lossy(line)
                 )));

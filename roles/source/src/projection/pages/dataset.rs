@@ -67,10 +67,11 @@ pub(super) fn catalog(publisher: &Publisher, form: Form) -> Result<Rendered, Pub
     for set in publisher.sets() {
         about.link(term!(dcat "dataset"), &iri_of(set));
     }
-    add_institution(publisher, &subject, &mut lines);
+    link_institution(publisher, &subject, &mut lines);
     for set in publisher.sets() {
         describe(publisher, set, &mut lines)?;
     }
+    describe_institution(publisher, &mut lines);
     rendered(&lines, form)
 }
 
@@ -82,6 +83,7 @@ pub(super) fn dataset(
 ) -> Result<Rendered, PublishError> {
     let mut lines = Vec::new();
     describe(publisher, set, &mut lines)?;
+    describe_institution(publisher, &mut lines);
     rendered(&lines, form)
 }
 
@@ -92,14 +94,25 @@ fn rendered(lines: &[u8], form: Form) -> Result<Rendered, PublishError> {
     Ok(Rendered { bytes, content_type: form.0.media_type() })
 }
 
+/// IRI of the institution.
+fn agent_of(publisher: &Publisher) -> String {
+    format!("{}#publisher", publisher.urls().base())
+}
+
 /// Adds the institution as publisher of a catalogue or dataset.
-fn add_institution(publisher: &Publisher, subject: &str, lines: &mut Vec<u8>) {
+fn link_institution(publisher: &Publisher, subject: &str, lines: &mut Vec<u8>) {
+    if !publisher.institution().name.is_empty() {
+        About { subject, lines }.link(term!(dct "publisher"), &agent_of(publisher));
+    }
+}
+
+/// Adds the description of the institution, once in a document.
+fn describe_institution(publisher: &Publisher, lines: &mut Vec<u8>) {
     let institution = publisher.institution();
     if institution.name.is_empty() {
         return;
     }
-    let agent = format!("{}#publisher", publisher.urls().base());
-    About { subject, lines }.link(term!(dct "publisher"), &agent);
+    let agent = agent_of(publisher);
     let mut about = About { subject: &agent, lines };
     about.link(rdf::TYPE, term!(foaf "Agent").as_str());
     about.text(term!(foaf "name"), &institution.name);
@@ -144,7 +157,7 @@ fn describe(
         about.text(term!(dct "title"), &document.name);
         about.link(term!(dcat "accessURL"), &document.url);
     }
-    add_institution(publisher, &subject, lines);
+    link_institution(publisher, &subject, lines);
     Ok(())
 }
 
@@ -179,8 +192,10 @@ pub(super) fn schema_org(publisher: &Publisher, set: &PublishedSet, view: &SetVi
         dataset["dateModified"] = json!(time.0.0.to_string());
     }
     if !institution.name.is_empty() {
-        dataset["creator"] =
-            json!({"@type": "Organization", "name": institution.name, "url": institution.url});
+        dataset["creator"] = json!({"@type": "Organization", "name": institution.name});
+        if let Some(url) = &institution.url {
+            dataset["creator"]["url"] = json!(url);
+        }
     }
     // `</script>` in a text must not end the element; escapes of the page are escapes of JSON too.
     visible_lines(&dataset.to_string()).replace('<', "\\u003c")

@@ -17,6 +17,7 @@ use abreast_webtypes::Timestamp;
 use askama::Template;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Most entries that one page shows.
 const SHOWN: usize = 100;
@@ -28,7 +29,7 @@ const EXAMINED: u64 = 20_000;
 pub(super) struct View {
     prefix: String,
     contains: String,
-    /// The same text in lower case.
+    /// The same text, folded.
     contained: String,
     media_type: String,
     since: Option<Timestamp>,
@@ -52,7 +53,7 @@ impl View {
         let prefix_shown = shown(&prefix);
         Some(Self {
             prefix: written(prefix),
-            contained: contains.to_lowercase(),
+            contained: folded(&contains),
             contains,
             media_type,
             since,
@@ -111,10 +112,19 @@ impl View {
     }
 }
 
-/// Whether name or label of a resource contain a text in lower case, in any letter case.
+/// Whether name or label of a resource contain a folded text.
 fn has(resource: &Resource, text: &str) -> bool {
-    shown(&resource.key).to_lowercase().contains(text)
-        || label(&resource.state).is_some_and(|label| label.to_lowercase().contains(text))
+    folded(&shown(&resource.key)).contains(text)
+        || label(&resource.state).is_some_and(|label| folded(label).contains(text))
+}
+
+/// A text in lower case and in NFC: macOS stores accents in another form than keyboards send.
+fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        text.to_ascii_lowercase()
+    } else {
+        text.nfc().collect::<String>().to_lowercase()
+    }
 }
 
 /// A key as people read it: the path of a file without encoding.
@@ -389,4 +399,15 @@ fn row(set: &PublishedSet, resource: &Resource, name: &str) -> Row {
     }
     let name = label(state).map_or_else(|| shown(name), str::to_owned);
     Row { url: page_url(set, &resource.key), name, facts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_ignore_case_and_the_form_of_letters() {
+        assert_eq!(folded("Fu\u{308}hrer.TXT"), folded("FÜHRER.txt"));
+        assert_ne!(folded("Führer"), folded("Fuhrer"));
+    }
 }
