@@ -44,6 +44,10 @@ class Tests(ServedCase):
         report = abreast.sync(self.server.url, self.copy, include=["paper-0*"], dry_run=True, connections=2)
         self.assertTrue(report.dry_run)
         self.assertEqual((report.created, report.excluded), (10, 10))
+        report = abreast.sync(self.server.url, self.copy, include="paper-0*", dry_run=True)
+        self.assertEqual((report.created, report.excluded), (10, 10))
+        report = abreast.sync(self.server.url, self.copy, exclude="paper-0*", dry_run=True)
+        self.assertEqual((report.created, report.excluded), (10, 10))
         self.assertFalse((self.copy / "paper-01.txt").exists())
         for wrong in [{"no_such": True}, {"json": True}, {"connections": "many"}, {"state": object()}]:
             with self.assertRaises(abreast.UsageError, msg=str(wrong)) as raised:

@@ -232,6 +232,15 @@ class WriterTests(unittest.TestCase):
                 abreast.ResourceList([{"uri": "http://h/1"}, entry]).to_bytes()
             self.assertIn(word, str(raised.exception))
 
+    def test_an_iterator_is_written_once(self) -> None:
+        entries = [{"uri": "https://h.example/a"}]
+        once = abreast.ResourceList(iter(entries))
+        self.assertIn(b"https://h.example/a", once.to_bytes())
+        with self.assertRaisesRegex(abreast.UsageError, "already read"):
+            once.to_bytes()
+        again = abreast.ResourceList(entries)
+        self.assertEqual(again.to_bytes(), again.to_bytes())
+
     def test_long_lists_have_an_index(self) -> None:
         def entries(count: int) -> Iterator[Dict[str, str]]:
             return ({"uri": f"http://h/{number}"} for number in range(count))

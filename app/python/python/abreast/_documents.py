@@ -326,14 +326,24 @@ class _List:
     def __init__(self, entries: Iterable[Union[Entry, Mapping[str, Any]]], head: Dict[str, Any],
                  up: Optional[str], links: Sequence[Union[Link, Mapping[str, Any]]]) -> None:
         self.entries = entries
+        self._is_once = iter(entries) is entries
+        self._is_read = False
         given = [dict(link) if isinstance(link, Mapping) else link.as_dict() for link in links]
         ups = [{"rel": "up", "href": up}] if up else []
         self._head = {name: value for name, value in head.items() if value is not None}
         self._head.update(capability=self._capability, links=ups + given)
 
+    def _iterator(self) -> Iterator[Union[Entry, Mapping[str, Any]]]:
+        """The entries from the first one."""
+        if self._is_once and self._is_read:
+            raise UsageError("the entries were already read, and an iterator yields them once",
+                             help="pass a list, or make a new document with a new iterator")
+        self._is_read = True
+        return iter(self.entries)
+
     def pieces(self) -> Iterator[bytes]:
         """The document in pieces, for a response or a compressor."""
-        yield from self._pieces(iter(self.entries))
+        yield from self._pieces(self._iterator())
 
     def _pieces(self, entries: Iterator[Union[Entry, Mapping[str, Any]]], **head: Any) -> Iterator[bytes]:
         writer = _abreast.Writer(json.dumps({**self._head, **head}))
@@ -375,7 +385,7 @@ class _List:
         root, name = Path(folder), self._capability
         base = url if url.endswith("/") else url + "/"
         top = root / f"{name}.xml"
-        entries = iter(self.entries)
+        entries = self._iterator()
         paths: List[Path] = []
         first = list(islice(entries, 1))
         following = list(islice(entries, size - 1))

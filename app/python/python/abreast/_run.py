@@ -59,8 +59,8 @@ def sync(
     dry_run: bool = False,
     baseline: bool = False,
     set: Optional[str] = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
+    include: Union[str, Sequence[str]] = (),
+    exclude: Union[str, Sequence[str]] = (),
     max_delete: Optional[str] = None,
     **options: Option,
 ) -> SyncReport:
@@ -75,8 +75,8 @@ def sync(
     Raises the exception of the exit code if the copy is not in sync afterwards; the exception's `report` is the report.
     With `check=False` the report is returned instead.
     """
-    own: Dict[str, Option] = {"dry_run": dry_run, "baseline": baseline, "set": set, "include": list(include),
-                              "exclude": list(exclude), "max_delete": max_delete}
+    own: Dict[str, Option] = {"dry_run": dry_run, "baseline": baseline, "set": set, "include": _texts(include),
+                              "exclude": _texts(exclude), "max_delete": max_delete}
     events = _Events(progress, keeps_changes=False)
     text = _abreast.sync(words_of({**own, **options}, [url, folder]), progress is not None, events)
     summary = json.loads(text)
@@ -84,6 +84,11 @@ def sync(
     if check:
         report.check()
     return report
+
+
+def _texts(value: Union[str, Sequence[str]]) -> List[str]:
+    """A text, which is also a sequence of texts of one letter, as a list with one text."""
+    return [value] if isinstance(value, str) else list(value)
 
 
 def audit(

@@ -78,7 +78,7 @@ class Source:
         parts = urlsplit(url)
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.split('/api/v1')[0].rstrip('/')}"
         self._options = options
-        self._http = _abreast.Http(words_of(options, [url]), token)
+        self._http = _abreast.Http(words_of(options, [url]), token.strip() if token else None)
         self._set = set
 
     def __repr__(self) -> str:

@@ -77,8 +77,9 @@ impl Projection for Pages {
         };
         for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
-                for list in [SetPage::Sitemap(shard.id), SetPage::Names(shard.id)] {
-                    add(PagePath::OfSet(&set.urls, list), SiteStage::List);
+                add(PagePath::OfSet(&set.urls, SetPage::Sitemap(shard.id)), SiteStage::List);
+                if set.urls.are_in_files() {
+                    add(PagePath::OfSet(&set.urls, SetPage::Names(shard.id)), SiteStage::List);
                 }
             }
         }
@@ -88,14 +89,16 @@ impl Projection for Pages {
             add(PagePath::OfSource(page), SiteStage::EntryPoint);
         }
         let datasets = Form::ALL.map(SetPage::Dataset);
-        let pages =
-            [SetPage::NamesIndex, SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
+        let pages = [SetPage::Feed, SetPage::Changes, SetPage::About, SetPage::Index];
         for set in publisher.sets() {
             for page in datasets.iter().chain(&pages) {
                 add(PagePath::OfSet(&set.urls, page.clone()), SiteStage::Discovery);
             }
-            for page in resources::folder_pages(publisher, set)? {
-                add(PagePath::OfSet(&set.urls, page), SiteStage::Discovery);
+            if set.urls.are_in_files() {
+                add(PagePath::OfSet(&set.urls, SetPage::NamesIndex), SiteStage::Discovery);
+                for page in resources::folder_pages(publisher, set)? {
+                    add(PagePath::OfSet(&set.urls, page), SiteStage::Discovery);
+                }
             }
         }
         let last = [
