@@ -49,9 +49,10 @@ pub(crate) async fn answer(
         Err(error) if error.kind() == ErrorKind::Denied => {
             return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));
         }
+        // Not 503: a copy would repeat the request for each missing file, and wait each time.
         Err(_) if is_held(site, set, Naming::key(&relative)).await? => {
-            let detail = "the file is missing in the folder, and its deletion is not confirmed";
-            return Ok(try_later(detail, MISSING_SECONDS));
+            let detail = "the file is missing in the folder; its deletion is not confirmed, so the lists still have the file";
+            return Ok(problem(StatusCode::NOT_FOUND, detail));
         }
         Err(_) => return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource")),
     };
