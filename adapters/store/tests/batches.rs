@@ -10,7 +10,7 @@ use abreast_core::{
 use abreast_store::integrity::{Findings, check_log};
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_testkit::folder;
-use abreast_webtypes::{Digests, Link, Timestamp};
+use abreast_webtypes::{Digests, Label, Link, Timestamp};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,8 +84,9 @@ fn state(random: &mut Random) -> State {
         } else {
             Vec::new()
         },
-        description: (number == 2)
-            .then(|| Box::new(Description { label: Some("Two".into()), ..Description::default() })),
+        description: (number == 2).then(|| {
+            Box::new(Description { labels: vec![Label::plain("Two")], ..Description::default() })
+        }),
         content: content.map(id),
         ..State::default()
     }

@@ -9,7 +9,7 @@ use abreast_store::integrity::{Findings, check_log};
 use abreast_store::repair::repair_log;
 use abreast_store::{SqliteLog, SqliteOptions, backup};
 use abreast_testkit::bits::{Outcome, flip_each};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Label, Timestamp};
 use std::fmt::Write as _;
 use std::fs;
 use std::ops::ControlFlow;
@@ -33,7 +33,7 @@ fn state(number: u64) -> State {
         description: number.is_multiple_of(4).then(|| {
             Box::new(Description {
                 types: vec!["urn:type".into()],
-                label: Some(format!("N {number}")),
+                labels: vec![Label::plain(format!("N {number}"))],
                 media_type: None,
             })
         }),

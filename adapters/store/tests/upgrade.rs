@@ -208,7 +208,7 @@ fn a_store_of_schema_4_answers_what_a_new_one_does() {
     write_as_the_fixture(&log);
     // Schemas before 7 do not have what a removed file was.
     let was =
-        "removed: Some(Description { types: [], label: None, media_type: Some(\"text/plain\") })";
+        "removed: Some(Description { types: [], labels: [], media_type: Some(\"text/plain\") })";
     let expected = answers(&log);
     assert!(expected.contains(was));
     let expected = expected.replace(was, "removed: None");

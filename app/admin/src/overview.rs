@@ -6,8 +6,11 @@ use crate::samples::Figure;
 use crate::set::changes_of;
 use crate::text::{duration, number};
 use abreast_core::{LogError, SystemClock};
-use abreast_maintenance::{Attention, CopyStatus, SetStatus, StatusReport, StoreStatus};
+use abreast_maintenance::{
+    Attention, CopyStatus, FollowerStatus, SetStatus, StatusReport, StoreStatus,
+};
 use abreast_source::projection::pages::Size;
+use abreast_webtypes::count;
 use askama::Template;
 use askama::filters::Safe;
 
@@ -43,8 +46,6 @@ struct Overview<'p> {
     attention: Vec<Condition>,
     charts: Vec<Safe<String>>,
     store: &'p StoreStatus,
-    /// Open event streams.
-    streams: usize,
     /// The first sets; sets that need attention are before others.
     sets: Vec<&'p SetStatus>,
     copies: &'p [CopyStatus],
@@ -54,6 +55,11 @@ struct Overview<'p> {
 impl Overview<'_> {
     fn behind(copy: &CopyStatus) -> String {
         copy.behind_seconds.map(|seconds| duration(seconds as f64)).unwrap_or_default()
+    }
+
+    fn follower_lag(follower: &FollowerStatus) -> String {
+        let unit = if follower.by == "stream" { "notification" } else { "change" };
+        follower.behind.map(|behind| count(behind, unit)).unwrap_or_default()
     }
 
     fn copy_name(copy: &CopyStatus) -> String {
@@ -144,7 +150,6 @@ pub(crate) fn page(request: &Request<'_>) -> Result<Page, LogError> {
         attention,
         charts: charts(request)?,
         store,
-        streams: request.site.event_streams(),
         sets,
         copies: &report.copies,
         copies_left_out: report.copies_left_out,

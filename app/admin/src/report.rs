@@ -2,9 +2,10 @@
 
 use abreast_core::{Clock as _, LogError, SystemClock};
 use abreast_maintenance::{
-    Attention, DiskUse, DumpUse, HubStatus, SetStatus, StoreStatus, free_bytes, hub_status,
+    Attention, DiskUse, DumpUse, FollowerStatus, HubStatus, SetStatus, StoreStatus, free_bytes,
+    hub_status,
 };
-use abreast_server::{ServedSet, Site};
+use abreast_server::{Follower, FollowerAt, ServedSet, Site};
 use abreast_source::SetState;
 use abreast_store::hub::TopicSummary;
 use abreast_store::summary::read_sets;
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Subscriptions that ended within this time are reported, in microseconds.
 const ENDED_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+/// Most followers in the report.
+const FOLLOWERS: usize = 100;
 
 /// Reports on a running server.
 #[derive(Clone, Debug)]
@@ -62,6 +66,10 @@ impl SiteReport {
             dumps: dumps.map(|dumps| dumps.bytes).sum(),
             free: free_bytes(&self.data),
         });
+        let followers = site.followers();
+        status.followers_left_out = followers.len().saturating_sub(FOLLOWERS) as u64;
+        status.followers =
+            followers.into_iter().take(FOLLOWERS).map(|one| follower(site, one)).collect();
         if let Err(error) = site.publisher.log().check_available() {
             let help = "make room on the disk, or put the folder of the store back";
             status.attention.push(Attention::new(error.to_string(), help));
@@ -178,6 +186,31 @@ impl SiteReport {
                 format!("make room on the disk, then abreast check {}", self.data.display()),
             ),
         })
+    }
+}
+
+fn follower(site: &Site, follower: Follower) -> FollowerStatus {
+    let (by, behind) = match follower.at {
+        FollowerAt::Asked(position) => {
+            let head = site
+                .sets
+                .find(&follower.of)
+                .and_then(|set| Some(site.publisher.log().known_head(set.published.id)?.position));
+            ("poll", head.map(|head| head.0.saturating_sub(position.0)))
+        }
+        FollowerAt::Sent(offset) => {
+            let hub = site.hub.as_ref().map(|hub| &hub.hub);
+            let topic = hub.and_then(|hub| hub.store().topic(hub.topic(&follower.of)?).ok()?);
+            ("stream", topic.map(|topic| topic.head.0.saturating_sub(offset)))
+        }
+    };
+    FollowerStatus {
+        client: follower.client,
+        program: follower.program,
+        of: follower.of,
+        by: by.to_owned(),
+        last_request: follower.last_request.to_string(),
+        behind,
     }
 }
 

@@ -15,6 +15,7 @@ pub use connection::client::TrustedProxies;
 pub use limits::clients::KnownClient;
 pub use limits::memory::Memory;
 pub use observe::access::{AccessFormat, AccessLog, AccessLogOptions};
+pub use observe::followers::{Follower, FollowerAt, Followers};
 pub use observe::metrics::{METRICS, Metric, MetricKind, Metrics};
 pub use routes::health::forget_set;
 pub use run::admin::{AdminServer, Observed};

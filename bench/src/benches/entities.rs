@@ -13,7 +13,7 @@ use abreast_core::{
     Beginning, Change, ChangeLog, Description, NewSet, Position, SetId, State, SystemClock, append,
 };
 use abreast_store::SqliteLog;
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Label, Timestamp};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -224,7 +224,7 @@ fn change(number: u64, length: u64) -> Change {
         digests: Digests::default(),
         description: Some(Box::new(Description {
             types: vec!["http://www.w3.org/2004/02/skos/core#Concept".into()],
-            label: Some(format!("Heading {number}")),
+            labels: vec![Label::plain(format!("Heading {number}"))],
             media_type: None,
         })),
         ..State::default()

@@ -5,7 +5,7 @@ use abreast_webtypes::Link;
 
 /// Longest key of a resource, in bytes.
 pub const KEY_BYTES_MAX: usize = 8 * 1024;
-/// Most bytes in the types and the label of a resource.
+/// Most bytes in the types and the labels of a resource.
 pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes in the URIs that replace a deprecated resource.
 pub const REPLACEMENT_BYTES_MAX: usize = 16 * 1024;
@@ -64,7 +64,8 @@ pub fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<(), LogEr
     within("content encoding", key, length_of(state.encoding.as_ref()), NAME_BYTES_MAX)?;
     check_witness(key, witness)?;
     if let Some(description) = &state.description {
-        let bytes = description.types.iter().chain(&description.label).map(String::len).sum();
+        let labels = description.labels.iter().flat_map(|label| [&label.language, &label.text]);
+        let bytes = description.types.iter().chain(labels).map(String::len).sum();
         within("description", key, bytes, DESCRIPTION_BYTES_MAX)?;
     }
     let params = |link: &Link| -> usize {

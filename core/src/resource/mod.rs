@@ -5,7 +5,7 @@ pub mod filter;
 pub(crate) mod version;
 
 use crate::ContentId;
-use abreast_webtypes::{Digests, Link, Timestamp};
+use abreast_webtypes::{Digests, Label, Link, Timestamp};
 use std::fmt;
 
 /// The number of a set in one store.
@@ -45,10 +45,17 @@ pub struct ResourceSet {
 pub struct Description {
     /// IRIs of the resource's types, such as classes of an ontology.
     pub types: Vec<String>,
-    /// Label of the resource, for people.
-    pub label: Option<String>,
+    /// Labels of the resource, for people; the first is for readers without a preferred language.
+    pub labels: Vec<Label>,
     /// Media type of a removed resource that had neither types nor label.
     pub media_type: Option<String>,
+}
+
+impl Description {
+    /// The first label.
+    pub fn label(&self) -> Option<&str> {
+        Some(self.labels.first()?.text.as_str())
+    }
 }
 
 /// The published properties of a resource and of its representation.
@@ -288,21 +295,21 @@ impl ChangeRecord {
     /// # Examples
     /// ```
     /// use abreast_core::{ChangeRecord, Description, Kind, Position};
-    /// use abreast_webtypes::Timestamp;
+    /// use abreast_webtypes::{Label, Timestamp};
     ///
-    /// let label = Some("Phlogiston".to_owned());
+    /// let labels = vec![Label::plain("Phlogiston")];
     /// let record = ChangeRecord {
     ///     position: Position(42),
     ///     time: Timestamp::from_seconds(1_772_355_600),
     ///     kind: Kind::Delete,
     ///     key: "subjects/phlogiston".to_owned(),
     ///     state: None,
-    ///     removed: Some(Box::new(Description { label, ..Description::default() })),
+    ///     removed: Some(Box::new(Description { labels, ..Description::default() })),
     ///     former_types: None,
     ///     replaced_by: Vec::new(),
     ///     summary: None,
     /// };
-    /// let last = record.description().and_then(|description| description.label.as_deref());
+    /// let last = record.description().and_then(|description| description.label());
     /// assert_eq!(last, Some("Phlogiston"));
     /// ```
     pub fn description(&self) -> Option<&Description> {

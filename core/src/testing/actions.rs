@@ -5,6 +5,7 @@ use crate::{
     Action, Beginning, Change, ChangeRecord, Description, ErrorKind, FixedClock, Kind, NewSet,
     Position, State, append,
 };
+use abreast_webtypes::Label;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -114,7 +115,7 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let description = Description {
         types: vec!["urn:type".into()],
-        label: Some("Änne".into()),
+        labels: vec![Label { language: "sv".into(), text: "Änne".into() }, Label::plain("Anne")],
         media_type: None,
     };
     let described = State { description: Some(Box::new(description.clone())), ..state(1) };
@@ -150,7 +151,7 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
             State {
                 description: Some(Box::new(Description {
                     types: vec!["x".repeat(20_000)],
-                    label: None,
+                    labels: Vec::new(),
                     media_type: None,
                 })),
                 ..state(1)
@@ -171,7 +172,8 @@ pub(super) fn changes_of_types_keep_the_former_ones(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let put = |number, types: &[&str]| {
         let types = types.iter().map(|class| (*class).to_owned()).collect();
-        let description = Some(Box::new(Description { types, label: None, media_type: None }));
+        let description =
+            Some(Box::new(Description { types, labels: Vec::new(), media_type: None }));
         Change::put("a", State { description, ..state(number) })
     };
     fixture.append(vec![

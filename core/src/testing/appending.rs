@@ -5,7 +5,7 @@ use crate::{
     Appended, Change, ChangeRecord, ContentId, Description, ErrorKind, FixedClock, KeyRange, Kind,
     NewSet, Order, PageRule, Position, SetId, ShardId, State, VersionPolicy, append,
 };
-use abreast_webtypes::{Digests, Link, Timestamp};
+use abreast_webtypes::{Digests, Label, Link, Timestamp};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
@@ -223,7 +223,7 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
         ],
         description: Some(Box::new(Description {
             types: vec!["http://example.org/Term".into(), "urn:ä".into()],
-            label: Some("A \"term\"".into()),
+            labels: vec![Label::plain("A \"term\"")],
             media_type: None,
         })),
         content: Some(ContentId([5; ContentId::BYTES])),

@@ -22,7 +22,7 @@ use crate::{
     Appended, Change, ChangeLog, ContentId, Description, FixedClock, KeyRange, NewSet, PageRule,
     Resource, SetId, State, append,
 };
-use abreast_webtypes::{Digests, Link, Timestamp};
+use abreast_webtypes::{Digests, Label, Link, Timestamp};
 pub use held::HeldLog;
 pub use random::Random;
 pub use replay::check_consistency;
@@ -223,7 +223,7 @@ fn state(number: u64) -> State {
         description: number.is_multiple_of(13).then(|| {
             Box::new(Description {
                 types: vec!["urn:type".into()],
-                label: Some(format!("Number {number}")),
+                labels: vec![Label::plain(format!("Number {number}"))],
                 media_type: None,
             })
         }),

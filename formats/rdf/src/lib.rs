@@ -19,16 +19,16 @@ pub use entity::closure::{
     MAX_FINDINGS, SharedBlank, describe, object_blank, subject_of,
 };
 pub use entity::diff::{Difference, OtherVersion, difference};
-pub use entity::labels::{Deprecation, Label, deprecation, entity_labels};
+pub use entity::labels::{Deprecation, deprecation, entity_labels, labels};
 pub use entity::skolem::{
     SkolemError, blank_skolems, is_own_skolem_iri, is_skolem_iri, loose_skolem, skolem_label,
     skolem_prefix, skolem_root, skolemize, split_skolem, unskolemize,
 };
 pub use entity::sparql;
-pub use entity::summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, labels, summary};
+pub use entity::summary::{MAX_CLASSES, MAX_LABEL_LENGTH, MAX_LABELS, Summary, summary};
 pub use notation::accept::choose;
 pub use notation::statement::{
-    Statement, StatementError, TermText, is_iri, statements, write_statement,
+    Statement, StatementError, TermText, is_iri, is_language_tag, statements, write_statement,
 };
 pub use notation::syntax::{FileSyntax, Syntax, is_rdf_xml};
 pub use patch::chain::{AppliedChain, ChainError, apply_entity_patches};

@@ -29,4 +29,5 @@ pub use value::datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cD
 pub use value::digest::{Algorithm, Digests, ParseDigestError};
 pub use value::digest_field::DigestFieldError;
 pub use value::hash_fault::hash_fault;
+pub use value::label::Label;
 pub use value::md5_lanes;

@@ -24,8 +24,8 @@ pub use place::{
 pub use repair::{RepairOptions, RepairReport, repair};
 pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use status::{
-    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus,
-    ProblemStatus, PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION, SetStatus,
-    StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes, hub_status, status,
+    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,
+    HubStatus, ProblemStatus, PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION,
+    SetStatus, StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes, hub_status, status,
     store_status,
 };

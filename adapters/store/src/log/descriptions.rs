@@ -1,12 +1,19 @@
 //! The stored form of descriptions and notes: JSON that any tool can read.
 
 use abreast_core::{Description, State};
-use serde_json::json;
+use abreast_webtypes::Label;
+use serde_json::{Value, json};
 
-/// Description of a resource: `[[type, …], label]`.
+/// Description of a resource: `[[type, …], labels]`. The labels are `null`, the text of the only label if
+/// it is without a language, or `[[language, text], …]`.
 pub(crate) fn write(description: Option<&Description>) -> Option<String> {
     let description = description?;
-    Some(json!([description.types, description.label]).to_string())
+    let labels = match &*description.labels {
+        [] => Value::Null,
+        [Label { language, text }] if language.is_empty() => json!(text),
+        labels => labels.iter().map(|label| json!([label.language, label.text])).collect(),
+    };
+    Some(json!([description.types, labels]).to_string())
 }
 
 /// Description of a resource that left the set, or `[[], null, media type]`.
@@ -17,11 +24,16 @@ pub(crate) fn write_removed(state: &State) -> Option<String> {
 
 /// Reads what [`write`] or [`write_removed`] wrote.
 pub(crate) fn read(stored: &str) -> Result<Box<Description>, serde_json::Error> {
-    if let Ok((types, label)) = serde_json::from_str(stored) {
-        return Ok(Box::new(Description { types, label, media_type: None }));
+    let plain = |text: Option<String>| text.map(Label::plain).into_iter().collect();
+    if let Ok((types, text)) = serde_json::from_str(stored) {
+        return Ok(Box::new(Description { types, labels: plain(text), media_type: None }));
     }
-    let (types, label, media_type) = serde_json::from_str(stored)?;
-    Ok(Box::new(Description { types, label, media_type }))
+    if let Ok((types, all)) = serde_json::from_str::<(_, Vec<(String, String)>)>(stored) {
+        let labels = all.into_iter().map(|(language, text)| Label { language, text }).collect();
+        return Ok(Box::new(Description { types, labels, media_type: None }));
+    }
+    let (types, text, media_type) = serde_json::from_str(stored)?;
+    Ok(Box::new(Description { types, labels: plain(text), media_type }))
 }
 
 /// URIs to use instead of a deprecated resource: `[URI, …]`.
@@ -76,10 +88,17 @@ mod tests {
     fn descriptions_and_notes_read_back() {
         let whole = Description {
             types: vec!["urn:a".into(), "urn:\"b".into()],
-            label: Some("ä\n".into()),
+            labels: vec![Label::plain("ä\n")],
             media_type: None,
         };
-        for description in [Description::default(), whole] {
+        let in_two = Description {
+            labels: vec![
+                Label { language: "de".into(), text: "Karten".into() },
+                Label::plain("[\"x\"]"),
+            ],
+            ..whole.clone()
+        };
+        for description in [Description::default(), whole, in_two] {
             assert_eq!(*read(&write(Some(&description)).unwrap()).unwrap(), description);
         }
         assert_eq!(write(None), None);

@@ -13,7 +13,7 @@ use abreast_core::{ChangeLog, Meter};
 use abreast_folder::Folder;
 use abreast_source::Representations;
 use abreast_source::archive::ArchiveError;
-use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
+use abreast_source::origin::rdf::{RdfFolder, RdfReport};
 use abreast_source::origin::sparql::SparqlSet;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
@@ -371,13 +371,7 @@ fn read_rdf(
     origin: &RdfOrigin,
     (contents, meter): (&Contents, Meter),
 ) -> Result<RdfReport> {
-    let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(stores)?);
-    options.digests = origin.digests;
-    options.skolemize.clone_from(&origin.skolemize);
-    options.base.clone_from(&origin.base);
-    options.sort.graphs.clone_from(&origin.graphs);
-    options.sort.leave_out_invalid = origin.leave_out_invalid;
-    options.sort.contexts = origin.contexts.clone();
+    let mut options = origin.options(crate::store::rdf_files::temporary_folder(stores)?);
     options.confirm_deletions = args.confirm_deletions;
     options.meter = meter;
     let record = (!args.reread).then(|| options.record_of_files(slug));

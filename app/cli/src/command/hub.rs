@@ -206,6 +206,7 @@ fn serve(config: &HubConfig) -> Result<()> {
         hub,
         metrics,
         memory: abreast_server::Memory::default(),
+        followers: abreast_server::Followers::default(),
         store: Some(config.data.clone()),
     }));
     site.log_access(access_log);

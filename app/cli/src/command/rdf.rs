@@ -15,8 +15,7 @@ use abreast_contents::{Contents, View};
 use abreast_core::{Beginning, ChangeLog, Clock as _, Meter, NewSet, SetId, SystemClock};
 use abreast_rdf::{Contexts, Syntax};
 use abreast_source::origin::rdf::{
-    Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
-    each_row, replace,
+    Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, apply, each_row, replace,
 };
 use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
 use abreast_store::SqliteLog;
@@ -62,9 +61,8 @@ pub(crate) fn import(args: &ImportArgs, meter: &Meter) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
-    let Opened { place, log, set, digests, skolemize, base, graphs, leave_out_invalid, bundled } =
-        open(args)?;
-    let base = args.base.clone().or(base);
+    let Opened { place, log, set, origin } = open(args)?;
+    let base = args.base.clone().or_else(|| origin.base.clone());
     let (contents, temporary) = match &place {
         Place::Store(stores) => (stores.contents()?, temporary_folder(stores)?),
         Place::Rehearsal { folder, .. } => {
@@ -72,15 +70,16 @@ pub(crate) fn import(args: &ImportArgs, meter: &Meter) -> Result<RdfReport> {
             (contents.context("cannot open temporary contents")?, folder.path().to_owned())
         }
     };
-    let mut options = RdfOptions::new(temporary);
+    let mut options = origin.options(temporary);
     options.confirm_deletions = args.confirm_deletions;
     options.dry_run = args.dry_run;
     options.meter = meter.clone();
-    options.digests = digests;
-    options.skolemize = args.skolemize.clone().or(skolemize);
-    options.sort.leave_out_invalid = args.leave_out_invalid || leave_out_invalid;
-    options.sort.contexts = contexts(bundled, &args.context);
-    options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
+    options.skolemize = args.skolemize.clone().or(options.skolemize);
+    options.sort.leave_out_invalid |= args.leave_out_invalid;
+    options.sort.contexts = contexts(options.sort.contexts, &args.context);
+    if !args.graph.is_empty() {
+        options.sort.graphs.clone_from(&args.graph);
+    }
     let kept = match &place {
         Place::Rehearsal { kept, .. } => kept.as_ref(),
         Place::Store(_) => None,
@@ -300,13 +299,7 @@ struct Opened {
     place: Place,
     log: Arc<dyn ChangeLog>,
     set: SetId,
-    digests: abreast_source::DigestPolicy,
-    skolemize: Option<String>,
-    base: Option<String>,
-    graphs: Vec<String>,
-    leave_out_invalid: bool,
-    /// JSON-LD contexts of the set and of the program.
-    bundled: Contexts,
+    origin: RdfOrigin,
 }
 
 fn open(args: &ImportArgs) -> Result<Opened> {
@@ -338,19 +331,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             crate::config::versions::keep(&*log, id, &set.slug, set.versions)?;
             stores.keep();
         }
-        let RdfOrigin { digests, skolemize, base, graphs, leave_out_invalid, contexts, .. } =
-            origin.clone();
-        return Ok(Opened {
-            place,
-            log,
-            set: id,
-            digests,
-            skolemize,
-            base,
-            graphs,
-            leave_out_invalid,
-            bundled: contexts,
-        });
+        return Ok(Opened { place, log, set: id, origin: origin.clone() });
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
@@ -375,18 +356,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
     if let Place::Store(stores) = &mut place {
         stores.keep();
     }
-    let digests = abreast_source::DigestPolicy::default();
-    Ok(Opened {
-        place,
-        log,
-        set: id,
-        digests,
-        skolemize: None,
-        base: None,
-        graphs: Vec::new(),
-        leave_out_invalid: false,
-        bundled: Contexts::bundled(),
-    })
+    Ok(Opened { place, log, set: id, origin: RdfOrigin::default() })
 }
 
 /// The place of an import, its log, and the set if that is not to be opened. A dry run reads the log of a store that is

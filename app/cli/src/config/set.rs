@@ -5,6 +5,7 @@ use crate::config::settings::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use abreast_rdf::Contexts;
+use abreast_source::origin::rdf::RdfOptions;
 use abreast_source::projection::emm::FeedOptions;
 use abreast_source::projection::resourcesync_0_1;
 use std::collections::HashSet;
@@ -100,9 +101,44 @@ pub(crate) struct RdfOrigin {
     pub(crate) leave_out_invalid: bool,
     /// The contexts that JSON-LD may name.
     pub(crate) contexts: Contexts,
+    /// The predicates of labels; empty for the usual ones.
+    pub(crate) label_predicates: Vec<String>,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) hold_deletions: Duration,
+}
+
+impl Default for RdfOrigin {
+    fn default() -> Self {
+        Self {
+            descriptions: Descriptions::Given,
+            skolemize: None,
+            base: None,
+            graphs: Vec::new(),
+            leave_out_invalid: false,
+            contexts: Contexts::bundled(),
+            label_predicates: Vec::new(),
+            namespace: String::new(),
+            digests: abreast_source::DigestPolicy::default(),
+            hold_deletions: RdfOptions::new(PathBuf::new()).hold_deletions,
+        }
+    }
+}
+
+impl RdfOrigin {
+    /// Options for reading the set, with this folder for temporary files.
+    pub(crate) fn options(&self, temporary: PathBuf) -> RdfOptions {
+        let mut options = RdfOptions::new(temporary);
+        options.digests = self.digests;
+        options.hold_deletions = self.hold_deletions;
+        options.label_predicates.clone_from(&self.label_predicates);
+        options.skolemize.clone_from(&self.skolemize);
+        options.base.clone_from(&self.base);
+        options.sort.graphs.clone_from(&self.graphs);
+        options.sort.leave_out_invalid = self.leave_out_invalid;
+        options.sort.contexts = self.contexts.clone();
+        options
+    }
 }
 
 /// Where descriptions of entities come from.
@@ -213,12 +249,14 @@ pub(super) fn check_set(
         );
     }
     let dumps = crate::config::dumps::check(set.dumps.as_ref(), digests, problems);
+    let languages = check_languages(&set.languages, problems);
     let title = set.title.unwrap_or_else(|| slug.clone());
     let about = abreast_source::publish::About {
         title: title.clone(),
         description: set.description,
         licence: set.licence,
         contact: set.contact,
+        languages,
     };
     let versions = crate::config::versions::check(set.versions, problems)
         .or_else(|| crate::config::dumps::versions_needed(dumps.as_ref()));
@@ -248,6 +286,7 @@ pub(super) fn check_set(
             graphs: set.graphs,
             leave_out_invalid: set.leave_out_invalid,
             contexts,
+            label_predicates: feeds.label_predicates.clone(),
             namespace,
             digests,
             hold_deletions,
@@ -332,6 +371,22 @@ fn check_feeds(set: &SetFile, problems: &mut Vec<String>) -> FeedOptions {
         }
     }
     FeedOptions { object_type: set.object_type.clone(), label_predicates }
+}
+
+/// Checks `languages`; English without any.
+fn check_languages(languages: &[String], problems: &mut Vec<String>) -> Vec<String> {
+    if languages.is_empty() {
+        return vec!["en".to_owned()];
+    }
+    for tag in languages {
+        if !abreast_rdf::is_language_tag(tag) {
+            problems.push(format!(
+                "`languages`: `{}` is not a language tag (help: for example \"de\" or \"pt-BR\")",
+                tag.escape_debug()
+            ));
+        }
+    }
+    languages.to_vec()
 }
 
 /// Checks `origin` and the older `records`.

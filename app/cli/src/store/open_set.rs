@@ -12,7 +12,7 @@ use abreast_source::archive::Archive;
 use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
-use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfOptions, RdfWatch};
+use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfWatch};
 use abreast_source::origin::sparql::SparqlSet;
 use abreast_source::projection::resourcesync_0_1::{PushLink, subscribe_url};
 use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
@@ -245,15 +245,8 @@ impl SetOpener<'_> {
     ) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
-        let mut options = RdfOptions::new(crate::store::rdf_files::temporary_folder(self.stores)?);
-        options.digests = origin.digests;
-        options.hold_deletions = origin.hold_deletions;
+        let mut options = origin.options(crate::store::rdf_files::temporary_folder(self.stores)?);
         options.meter = progress.meter();
-        options.skolemize.clone_from(&origin.skolemize);
-        options.base.clone_from(&origin.base);
-        options.sort.graphs.clone_from(&origin.graphs);
-        options.sort.leave_out_invalid = origin.leave_out_invalid;
-        options.sort.contexts = origin.contexts.clone();
         let record = Some(options.record_of_files(slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());
         let watch = match &origin.descriptions {

@@ -351,3 +351,64 @@ fn a_hub_alone_has_the_pages() {
     assert!(page.contains("Deliveries") && !page.contains("<h2>Sets</h2>"), "{page}");
     assert!(world.page(&cookie, "/admin/deliveries").contains("No topic has been published yet."));
 }
+
+#[test]
+fn followers_of_every_protocol_are_listed_with_their_lag() {
+    let world = World::start();
+    let cookie = world.cookie("alice");
+    let ask = |path: &str, program: &str, more: &str| {
+        let headers = format!("User-Agent: {program}\r\n{more}");
+        world.ask("GET", path, &headers, "").0
+    };
+    eventually("the set is read", || ask("/papers/changelist.xml", "probe", "") == 200);
+    // Requests for other documents, and requests that fail, are not of followers.
+    for path in ["/papers/capabilitylist.xml", "/papers/", "/papers/r/1", "/papers/changelist/9.xml"] {
+        ask(path, "other", "");
+    }
+    let newest = [
+        ("/papers/changelist.xml", "lists/1.1"),
+        ("/papers/v0.1/changeset.xml", "sets/0.1"),
+        ("/papers/emm/1.0", "activities/1.0"),
+        ("/papers/iiif", "iiif/1"),
+        ("/papers/sdshare/fragments", "fragments/1.0"),
+        ("/api/v1/sets/papers/changes?after=0", "api/1"),
+    ];
+    for (path, program) in newest {
+        assert_eq!(ask(path, program, ""), 200, "{path}");
+    }
+    let mut stream = TcpStream::connect(&world.address).unwrap();
+    write!(
+        stream,
+        "GET /papers/notify/change HTTP/1.1\r\nHost: {}\r\nUser-Agent: stream/1\r\nAccept: text/event-stream\r\n\r\n",
+        world.address
+    )
+    .unwrap();
+    let row = |page: &str, program: &str| {
+        let (_, rest) = page.split_once(&format!("<td>{program}</td>"))?;
+        Some(rest.split_once("</tr>")?.0.to_owned())
+    };
+    let page = || world.page(&cookie, "/admin/");
+    eventually("the stream is open", || row(&page(), "stream/1").is_some());
+    let now = page();
+    assert_eq!(row(&now, "other"), None, "{now}");
+    for (_, program) in newest {
+        let row = row(&now, program).unwrap_or_else(|| panic!("{program}: {now}"));
+        assert!(row.contains("<td>papers</td>") && row.ends_with("<td>0 changes</td>"), "{row}");
+    }
+    fs::write(world.path("papers/new"), "text").unwrap();
+    let scan = "/admin/api/v1/sets/papers/scan";
+    world.ask("POST", scan, &world.page_headers(&cookie), "");
+    eventually("they are behind", || {
+        let now = page();
+        newest.iter().all(|(_, program)| row(&now, program).unwrap().ends_with("<td>1 change</td>"))
+    });
+    eventually("the stream was sent the notification", || {
+        row(&page(), "stream/1").unwrap().ends_with("<td>0 notifications</td>")
+    });
+    let report = run(abreast().args(["status", "--json"]).arg(world.path("data"))).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    let followers = report["stores"][0]["followers"].as_array().unwrap();
+    assert_eq!(followers.len(), newest.len() + 2, "{report:#}");
+    drop(stream);
+    eventually("the stream is closed", || row(&page(), "stream/1").is_none());
+}

@@ -92,27 +92,51 @@ fn iris_of_the_server_lead_to_descriptions() {
 }
 
 #[test]
-fn related_entities_have_labels_in_the_language_of_the_reader() {
+fn labels_are_in_the_language_of_the_reader() {
     let place = tempfile::tempdir().unwrap();
     let source = publish(place.path());
-    let related = |language: &str| {
+    let page = |path: &str, language: &str| {
         let request = format!(
-            "GET /subjects/r/atlases HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAccept: text/html\r\n\
-             {language}\r\n",
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAccept: text/html\r\n{language}\r\n",
             source.address
         );
         let mut stream = TcpStream::connect(&source.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let (_, rest) = page.split_once("title=\"http://id.example.org/maps\"").unwrap();
-        rest.split_once("</a>").unwrap().0.to_owned()
+        page
     };
-    assert_eq!(related("Accept-Language: de-AT, en;q=0.5\r\n"), " dir=\"auto\" lang=\"de\">Karten");
-    assert_eq!(related("Accept-Language: ar\r\n"), " dir=\"auto\" lang=\"ar\">خرائط");
-    for english in ["Accept-Language: en\r\n", ""] {
-        assert_eq!(related(english), " dir=\"auto\" lang=\"en\">Maps");
+    let (german, arabic) = ("Accept-Language: de-AT, en;q=0.5\r\n", "Accept-Language: ar\r\n");
+    let english = ["Accept-Language: en\r\n", "Accept-Language: fr\r\n", ""];
+    let readers = [(german, "de", "Karten"), (arabic, "ar", "خرائط")];
+    let readers = readers.into_iter().chain(english.map(|reader| (reader, "en", "Maps")));
+    for (reader, language, label) in readers {
+        let label = format!(" lang=\"{language}\">{label}</a>");
+        for path in ["/subjects/r/atlases", "/subjects/resources.html", "/subjects/changes.html"] {
+            let page = page(path, reader);
+            assert!(page.contains(&label), "{path} {reader} {page}");
+            assert!(page.to_ascii_lowercase().contains("accept-language\r\n"), "{path} {page}");
+        }
     }
+    // A search finds labels of all languages.
+    for query in ["Karten", "maps", "%D8%AE%D8%B1%D8%A7%D8%A6%D8%B7"] {
+        let found = page(&format!("/subjects/resources.html?q={query}"), german);
+        assert!(found.contains(" lang=\"de\">Karten</a>"), "{query} {found}");
+    }
+    // An address for one language, which the links repeat.
+    let list = page("/subjects/resources.html?lang=ar", german);
+    assert!(list.contains("/subjects/r/maps?lang=ar\" lang=\"ar\">خرائط</a>"), "{list}");
+    assert!(list.contains("type=\"hidden\" name=\"lang\" value=\"ar\""), "{list}");
+    let entity = page("/subjects/r/atlases?lang=ar", german);
+    assert!(entity.contains("/subjects/r/maps?lang=ar\""), "{entity}");
+    assert!(page("/subjects/changes.html?lang=ar", german).contains("lang=\"ar\">خرائط</a>"));
+    for path in ["resources.html?lang=%22", "changes.html?lang=a,,b", "r/maps?lang=a%20b"] {
+        let answer = page(&format!("/subjects/{path}"), german);
+        assert!(answer.starts_with("HTTP/1.1 40"), "{path} {answer}");
+    }
+    let redirect = page("/subjects/resource.html?key=http://id.example.org/maps", german);
+    assert!(redirect.starts_with("HTTP/1.1 30"), "{redirect}");
+    assert!(redirect.contains("/subjects/r/maps\r\n"), "{redirect}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, key_of_ur
 use super::problem::{FieldError, Problem, ProblemKind};
 use crate::message::negotiate;
 use crate::message::respond::Answer;
+use crate::observe::followers::Following;
 use crate::site::api::Api;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
 use abreast_source::{AtMost, Naming};
@@ -136,6 +137,8 @@ pub(super) async fn read(
         json(StatusCode::OK, &page)
     };
     answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    let following = Following::Set(slug.to_owned(), Position(page.next));
+    answer.extensions_mut().insert(following);
     Ok(answer)
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn choose(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
 const LANGUAGES: usize = 8;
 
 /// The languages that a reader prefers, the first most, each followed by its general form: `de-AT`
-/// by `de` [rfc9110 §12.5.4]. English is the last one, because the pages are in English.
+/// by `de` [rfc9110 §12.5.4].
 pub(crate) fn languages(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
     let mut languages = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn languages(headers: &HeaderMap) -> Vec<String> {
         [Some(tag), general].into_iter().flatten()
     });
     let mut preferred: Vec<String> = Vec::new();
-    for tag in all.chain(["en".to_owned()]) {
+    for tag in all {
         if !preferred.contains(&tag) {
             preferred.push(tag);
         }
@@ -63,8 +63,8 @@ mod tests {
     fn languages_are_sorted_by_weight() {
         let headers =
             [(ACCEPT_LANGUAGE, "en;q=0.5, de-AT, *;q=0.1, fr;q=0, it;q=0.8".parse().unwrap())];
-        assert_eq!(languages(&headers.into_iter().collect()), ["de-at", "de", "it", "en"]);
-        assert_eq!(languages(&HeaderMap::new()), ["en"]);
+        assert_eq!(languages(&headers.into_iter().collect()), ["de-at", "de", "it"]);
+        assert!(languages(&HeaderMap::new()).is_empty());
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! Figures of a running program, for monitoring.
 
 pub(crate) mod access;
+pub(crate) mod followers;
 pub(crate) mod metrics;

@@ -3,9 +3,10 @@
 use crate::message::negotiate;
 use crate::message::present::policy_of;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
+use crate::observe::followers::Following;
 use crate::site::served::Site;
 use abreast_hub::Client;
-use abreast_source::publish::{Body, Document, Freshness, PublishError};
+use abreast_source::publish::{Body, Document, Freshness, PublishError, Reader};
 use abreast_webtypes::Timestamp;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, LINK, LOCATION, RETRY_AFTER, VARY,
@@ -30,12 +31,18 @@ pub(crate) async fn answer(
     (method, client): (&Method, &Client),
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
+    let is_in_languages = site.publisher.is_in_languages(&path);
+    let languages = if is_in_languages { negotiate::languages(headers) } else { Vec::new() };
     let query = query.filter(|query| site.publisher.takes_query(&path, query));
+    let query = query.or((!languages.is_empty()).then_some(""));
+    let reader = Reader::of_browser(languages);
     let set = path.split('/').next().and_then(|slug| site.publisher.find_set(slug));
     let copies = set.and_then(|set| set.copies.links(&set.urls.resources()));
+    // Read before the document, which may have later changes.
+    let head = set.and_then(|set| Some((set, site.publisher.log().known_head(set.id)?.position)));
     let wanted = DocumentRequest {
         path: path.into(),
-        query: query.map(str::to_owned),
+        query: query.map(|query| (query.to_owned(), reader)),
         gzip: [false, true].map(|worth| accepts_gzip(headers, worth)),
     };
     let path = Arc::clone(&wanted.path);
@@ -56,9 +63,16 @@ pub(crate) async fn answer(
         is_other_form = true;
     }
     let mut answer = represent(site, &ready, headers, is_other_form)?;
+    if is_in_languages {
+        answer.more.push((VARY, HeaderValue::from_static("Accept-Language")));
+    }
     let copies = copies.and_then(|copies| HeaderValue::from_str(&copies).ok());
     answer.more.extend(copies.map(|copies| (LINK, copies)));
-    Ok(answer.answer(method, headers))
+    let mut answer = answer.answer(method, headers);
+    if let Some((set, position)) = head.filter(|_| ready.document.is_newest) {
+        answer.extensions_mut().insert(Following::Set(set.slug.clone(), position));
+    }
+    Ok(answer)
 }
 
 /// A lock for each document that is being made: parallel requests for the same document wait for
@@ -83,8 +97,8 @@ impl SingleFlight {
 /// benefit, and for others.
 struct DocumentRequest {
     path: Arc<str>,
-    /// A query that changes the document, which is then made for this request.
-    query: Option<String>,
+    /// A query that changes the document, which is then made for this request, and the reader.
+    query: Option<(String, Reader)>,
     gzip: [bool; 2],
 }
 
@@ -144,7 +158,7 @@ impl DocumentRequest {
     /// Renders and compresses the document, as needed; blocks.
     fn make(&self, site: &Site) -> Result<Ready, PublishError> {
         let document = match &self.query {
-            Some(query) => site.publisher.queried(&self.path, query)?,
+            Some((query, reader)) => site.publisher.queried_by(&self.path, query, reader)?,
             None => site.publisher.document(&self.path)?,
         };
         let gzip = self.gzip(&document);

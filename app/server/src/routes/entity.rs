@@ -9,7 +9,7 @@ use crate::message::present::policy_of;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::served::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
-use abreast_source::publish::{Body, tag_of_bytes};
+use abreast_source::publish::{Body, Reader, tag_of_bytes};
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
@@ -29,24 +29,28 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let Some(iri) = set.published.urls.naming().key_at(path) else { return Ok(nothing()) };
-    let named = match query {
-        None | Some("") => None,
-        Some(query) => match query.strip_prefix("syntax=").and_then(form_of) {
-            Some(form) => Some(form),
-            None => return Ok(nothing()),
-        },
-    };
-    let (accept, languages) = (accept_of(headers), languages(headers));
+    let mut reader = Reader::of_browser(languages(headers));
+    let mut named = None;
+    for field in query.unwrap_or_default().split('&').filter(|field| !field.is_empty()) {
+        if let Some(form) = field.strip_prefix("syntax=").and_then(form_of) {
+            named = Some(form);
+        } else if let Some(asked) = field.strip_prefix("lang=").and_then(Reader::of_address) {
+            reader = asked;
+        } else {
+            return Ok(nothing());
+        }
+    }
+    let accept = accept_of(headers);
     let (log, id, key) = (Arc::clone(site.publisher.log()), set.published.id, iri.clone());
     let find = move || log.resource(id, &key).map_err(io::Error::other);
     let Some(row) = blocking(find).await? else { return Ok(nothing()) };
     let length = row.state.length.unwrap_or_default();
     let memory = if length >= LARGE { site.memory.take(length * MEMORY).await } else { None };
-    let (reader, served) = (Arc::clone(site), Arc::clone(set));
+    let (site_read, served) = (Arc::clone(site), Arc::clone(set));
     let conditions = headers.clone();
     let read = move || -> io::Result<Result<Found, Answer>> {
         let _memory = memory;
-        let (set, publisher) = (&served.published, &reader.publisher);
+        let (set, publisher) = (&served.published, &site_read.publisher);
         let Some(entity) = Entity::read(&**publisher.log(), set, &iri)? else {
             return Ok(Err(nothing()));
         };
@@ -59,7 +63,7 @@ pub(crate) async fn answer(
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
         let (iri, state) = (entity.iri.clone(), entity.state.clone());
-        let bytes = entity.render(publisher, set, form, &languages)?;
+        let bytes = entity.render(publisher, set, form, &reader)?;
         let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
         let length = bytes.len() as u64;
         let is_sent = matches!(judge(&conditions, &tag, None, true), Precondition::Send);

@@ -5,6 +5,7 @@ use crate::limits::places::Place;
 use crate::message::body::ResponseBody;
 use crate::message::negotiate;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::observe::followers::Following;
 use crate::site::served::{Site, SiteHub};
 use abreast_core::Offset;
 use abreast_hub::{Client, Events};
@@ -19,6 +20,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -129,12 +131,18 @@ pub(crate) async fn events_of(
             },
         };
     let (asked, topic) = (hub.hub.clone(), topic.to_owned());
-    let events = match tokio::task::spawn_blocking(move || asked.events(&topic, after)).await {
+    let read = {
+        let topic = topic.clone();
+        move || asked.events(&topic, after)
+    };
+    let events = match tokio::task::spawn_blocking(read).await {
         Ok(Ok(Some(events))) => events,
         Ok(Ok(None)) => return problem(StatusCode::NOT_FOUND, "this hub knows no such topic"),
         Ok(Err(error)) => return try_later(&format!("the topic cannot be read: {error}"), 10),
         Err(error) => return try_later(&format!("the topic cannot be read: {error}"), 10),
     };
+    let sent = Arc::new(AtomicU64::new(events.after().0));
+    let following = Following::Stream(topic, Arc::clone(&sent));
     let body = if method == Method::HEAD {
         ResponseBody::empty()
     } else {
@@ -144,9 +152,10 @@ pub(crate) async fn events_of(
                 60,
             );
         };
-        event_stream(events, stop, place)
+        event_stream(events, stop, (place, sent))
     };
     let mut answer = Response::new(body);
+    answer.extensions_mut().insert(following);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -163,27 +172,35 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 /// The bytes of the stream. The first event contains the current offset, so that a client that is
 /// disconnected before the first notification can continue from there.
-fn event_stream(events: Events, stop: watch::Receiver<bool>, place: Place) -> ResponseBody {
+fn event_stream(
+    events: Events,
+    stop: watch::Receiver<bool>,
+    (place, sent): (Place, Arc<AtomicU64>),
+) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
     first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());
     let begun = stream::once(async move { Ok(Frame::data(Bytes::from(first))) });
-    let going = stream::unfold((events, stop, place), |(mut events, mut stop, place)| async move {
+    let held = (place, sent);
+    let going = stream::unfold((events, stop, held), |(mut events, mut stop, held)| async move {
         let mut out = Vec::new();
         tokio::select! {
             biased;
             () = stopped(&mut stop) => return None,
             next = events.next() => match next {
-                Ok(Some(event)) => write_event(&mut out, &event.offset.0.to_string(), &event.media_type, &event.body),
+                Ok(Some(event)) => {
+                    write_event(&mut out, &event.offset.0.to_string(), &event.media_type, &event.body);
+                    held.1.store(event.offset.0, Ordering::Relaxed);
+                }
                 Ok(None) => return None,
-                Err(error) => return Some((Err(io::Error::other(error)), (events, stop, place))),
+                Err(error) => return Some((Err(io::Error::other(error)), (events, stop, held))),
             },
             () = tokio::time::sleep(ALIVE) => {
                 write_comment(&mut out, "still here");
                 out.push(b'\n');
             }
         }
-        Some((Ok(Frame::data(Bytes::from(out))), (events, stop, place)))
+        Some((Ok(Frame::data(Bytes::from(out))), (events, stop, held)))
     });
     ResponseBody::Parts(StreamBody::new(stream::StreamExt::chain(begun, going)).boxed_unsync())
 }

@@ -14,6 +14,7 @@ use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::present;
 use crate::message::respond::{Answer, problem, see_other, text, try_later};
 use crate::observe::access::{Entry, REQUEST_ID};
+use crate::observe::followers::Following;
 use crate::routes::{
     callback, document, entity, file, former, health, hub, memento, timegate, timemap, topic,
 };
@@ -22,6 +23,7 @@ use crate::site::current::CurrentSite;
 use crate::site::heads::Heads;
 use crate::site::resource;
 use crate::site::served::Site;
+use abreast_core::{Clock as _, SystemClock};
 use abreast_hub::Client;
 use abreast_net::{
     ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
@@ -32,7 +34,7 @@ use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
-    HOST, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, VARY,
+    HOST, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -347,6 +349,7 @@ async fn handle(
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let program = request.headers().get(USER_AGENT).cloned();
     let span = tracing::debug_span!(
         target: TRACE,
         "answer",
@@ -388,6 +391,14 @@ async fn handle(
     span.record("http.route", debug(part)).record("http.response.status_code", status.as_u16());
     if status.is_server_error() {
         span.record("otel.status_code", "ERROR");
+    }
+    if let Some(following) = answer.extensions_mut().remove::<Following>()
+        && matches!(status, StatusCode::OK | StatusCode::NOT_MODIFIED)
+        && method == Method::GET
+    {
+        let name = known.and_then(|known| shared.clients.name(known)).map(str::to_owned);
+        let client = name.unwrap_or_else(|| client.to_string());
+        site.followers.record(following, client, program.as_ref(), SystemClock.now());
     }
     if let Some(entry) = &mut entry {
         entry.answered(status);

@@ -2,7 +2,8 @@
 
 use crate::api::Api;
 use crate::limits::memory::Memory;
-use abreast_core::ChangeLog;
+use crate::observe::followers::{Follower, Followers};
+use abreast_core::{ChangeLog, Clock as _, SystemClock};
 use abreast_hub::Hub;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
@@ -96,7 +97,7 @@ impl ServedSets {
     }
 
     /// The set with this name in URLs.
-    pub(crate) fn find(&self, slug: &str) -> Option<&Arc<ServedSet>> {
+    pub fn find(&self, slug: &str) -> Option<&Arc<ServedSet>> {
         self.all.get(*self.places.get(slug)?)
     }
 
@@ -133,6 +134,8 @@ pub struct Site {
     pub hub: Option<SiteHub>,
     /// The memory for rendering and for large requests.
     pub memory: Memory,
+    /// The clients that follow sets.
+    pub followers: Followers,
     /// Renders the text for `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The folder of the store, whose record of its last backup `/metrics` reads.
@@ -143,6 +146,11 @@ impl Site {
     /// Number of open event streams.
     pub fn event_streams(&self) -> usize {
         self.memory.streams.taken()
+    }
+
+    /// The clients that follow sets, the last to ask first.
+    pub fn followers(&self) -> Vec<Follower> {
+        self.followers.all(SystemClock.now())
     }
 
     /// Whether the file of tokens contains at least one token.

@@ -137,6 +137,7 @@ impl ApiWorld {
             api: Some(api.unwrap()),
             hub: None,
             memory: abreast_server::Memory::default(),
+            followers: abreast_server::Followers::default(),
             store: None,
             metrics: Arc::new(String::new),
         };

@@ -99,6 +99,7 @@ impl Pushing {
             hub: site_hub,
             metrics,
             memory: abreast_server::Memory::default(),
+            followers: abreast_server::Followers::default(),
             store: None,
         };
         let served = Served::start(site, server);

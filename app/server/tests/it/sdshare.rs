@@ -171,6 +171,7 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
             hub: None,
             metrics,
             memory: abreast_server::Memory::default(),
+            followers: abreast_server::Followers::default(),
             store: None,
         },
         ServerOptions::default(),

@@ -92,6 +92,7 @@ impl World {
                 hub: None,
                 metrics,
                 memory: abreast_server::Memory::default(),
+                followers: abreast_server::Followers::default(),
                 store: None,
             },
             options,
@@ -131,6 +132,7 @@ impl World {
             hub: None,
             metrics,
             memory: abreast_server::Memory::default(),
+            followers: abreast_server::Followers::default(),
             store: None,
         }
     }

@@ -1,16 +1,19 @@
 //! The labels of an entity, and its deprecation, from canonical lines.
 
 use crate::notation::statement::{Statement, TermText, split_lines};
+use abreast_webtypes::Label;
 
-/// Predicates of labels, the best first: from SKOS, RDF Schema, MADS/RDF, schema.org, DCMI and
+/// Predicates of labels, the best first: from SKOS, RDF Schema, MADS/RDF, SKOS-XL, schema.org, DCMI and
 /// FOAF.
-const LABELS: [&str; 7] = [
+const LABELS: [&str; 9] = [
     "http://www.w3.org/2004/02/skos/core#prefLabel",
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.loc.gov/mads/rdf/v1#authoritativeLabel",
+    "http://www.w3.org/2008/05/skos-xl#literalForm",
     "https://schema.org/name",
     "http://schema.org/name",
     "http://purl.org/dc/terms/title",
+    "http://purl.org/dc/elements/1.1/title",
     "http://xmlns.com/foaf/0.1/name",
 ];
 
@@ -19,21 +22,13 @@ const DEPRECATED: &[u8] = b"<http://www.w3.org/2002/07/owl#deprecated>";
 const INSTEAD: [&[u8]; 2] =
     [b"<http://purl.org/dc/terms/isReplacedBy>", b"<http://www.loc.gov/mads/rdf/v1#useInstead>"];
 
-/// One label of an entity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Label {
-    /// The language tag of the label; empty without one.
-    pub language: String,
-    /// The text of the label.
-    pub text: String,
-}
-
 /// Finds the labels of `iri`: all objects of the first predicate with a label, sorted and each
 /// once. If `predicates` is empty, the predicates are `skos:prefLabel`, `rdfs:label`,
-/// `madsrdf:authoritativeLabel`, `schema:name`, `dcterms:title` and `foaf:name`.
+/// `madsrdf:authoritativeLabel`, `skosxl:literalForm`, `schema:name`, `dcterms:title`, `dc:title` and
+/// `foaf:name`.
 ///
-/// With `languages` the result is one label: in the first language that has one (`en` includes
-/// `en-GB`), otherwise without a language, otherwise in any language.
+/// With `languages` the result is one label: the best one for these languages
+/// ([`Label::sort_for`]).
 ///
 /// # Examples
 /// ```
@@ -53,9 +48,7 @@ pub fn entity_labels(
     predicates: &[String],
     languages: &[String],
 ) -> Vec<Label> {
-    let defaults = || LABELS.iter().map(|predicate| (*predicate).to_owned());
-    let wanted = if predicates.is_empty() { defaults().collect() } else { predicates.to_vec() };
-    let wanted: Vec<String> = wanted.iter().map(|predicate| format!("<{predicate}>")).collect();
+    let wanted = written(predicates);
     let (mut best, mut labels) = (usize::MAX, Vec::new());
     for statement in own(lines, iri) {
         let place = wanted.iter().position(|wanted| wanted.as_bytes() == statement.predicate);
@@ -72,21 +65,45 @@ pub fn entity_labels(
     labels.sort();
     labels.dedup();
     if !languages.is_empty() {
-        let rank = |label: &Label| {
-            let is = |language: &String| matches(&label.language, language);
-            let other = languages.len() + usize::from(!label.language.is_empty());
-            languages.iter().position(is).unwrap_or(other)
-        };
-        let first = labels.into_iter().min_by_key(rank);
-        labels = first.into_iter().collect();
+        Label::sort_for(&mut labels, languages);
+        labels.truncate(1);
     }
     labels
 }
 
-/// Whether a language tag is in a range of languages [rfc4647 §3.3.1].
-fn matches(tag: &str, range: &str) -> bool {
-    let start = tag.get(..range.len()).is_some_and(|start| start.eq_ignore_ascii_case(range));
-    start && matches!(tag.as_bytes().get(range.len()), None | Some(b'-'))
+/// Predicates of labels as they are written in statements; the usual ones if `predicates` is empty.
+fn written(predicates: &[String]) -> Vec<String> {
+    let in_brackets = |predicate: &str| format!("<{predicate}>");
+    if predicates.is_empty() {
+        return LABELS.into_iter().map(in_brackets).collect();
+    }
+    predicates.iter().map(|predicate| in_brackets(predicate)).collect()
+}
+
+/// The statements that label `iri`, as they are written: statements with these predicates, or if
+/// `predicates` is empty, with any predicate of [`entity_labels`].
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::labels;
+///
+/// let lines = br#"<http://library.example/maps> <http://library.example/shelf> "7" .
+/// <http://library.example/maps> <http://www.w3.org/2000/01/rdf-schema#label> "Maps" .
+/// "#;
+/// let found = labels(lines, "http://library.example/maps", &[]);
+/// assert_eq!(found.len(), 1);
+/// assert!(found[0].ends_with(b"\"Maps\" ."));
+/// ```
+pub fn labels<'l>(lines: &'l [u8], iri: &str, predicates: &[String]) -> Vec<&'l [u8]> {
+    let start = format!("<{iri}> ");
+    let wanted = written(predicates);
+    let is_label = |line: &&[u8]| {
+        let Some(rest) = line.strip_prefix(start.as_bytes()) else { return false };
+        wanted.iter().any(|predicate| {
+            rest.strip_prefix(predicate.as_bytes()).is_some_and(|rest| rest.starts_with(b" "))
+        })
+    };
+    split_lines(lines).filter(is_label).collect()
 }
 
 /// Whether an entity is deprecated, by its statements.
@@ -138,7 +155,7 @@ pub fn deprecation(lines: &[u8], iri: &str) -> Option<Deprecation> {
 }
 
 /// The statements whose subject is an IRI.
-fn own<'l>(lines: &'l [u8], iri: &str) -> impl Iterator<Item = Statement<'l>> {
+pub(super) fn own<'l>(lines: &'l [u8], iri: &str) -> impl Iterator<Item = Statement<'l>> {
     let start = format!("<{iri}> ");
     split_lines(lines)
         .filter(move |line| line.starts_with(start.as_bytes()))

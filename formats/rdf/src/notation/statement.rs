@@ -189,7 +189,14 @@ pub fn statements(lines: &[u8]) -> impl Iterator<Item = Result<Statement<'_>, St
 }
 
 /// Whether this is a well-formed language tag [rdf11-concepts §3.3].
-pub(crate) fn is_language_tag(text: &str) -> bool {
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::is_language_tag;
+///
+/// assert!(is_language_tag("de-AT") && !is_language_tag("de AT"));
+/// ```
+pub fn is_language_tag(text: &str) -> bool {
     LanguageTag::parse(text).is_ok()
 }
 

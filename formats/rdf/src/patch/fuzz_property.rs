@@ -127,8 +127,9 @@ pub fn description(bytes: &[u8]) {
     let form = canonical_lines(&lines).expect("statements");
     let Some(Ok(first)) = statements(&form.lines).next() else { return };
     let root = String::from_utf8_lossy(first.subject).into_owned();
-    let summary = summary(&form.lines, &root, &["en"]);
-    assert!(summary.label.is_none_or(|label| label.chars().count() <= crate::MAX_LABEL_LENGTH));
+    let summary = summary(&form.lines, root.trim_matches(['<', '>']), &[]);
+    let mut lengths = summary.labels.iter().map(|label| label.text.chars().count());
+    assert!(lengths.all(|length| length <= crate::MAX_LABEL_LENGTH));
     let iris = skolemize(&form.lines, "https://example.org", Some(&root)).expect("a base");
     assert!(statements(&iris).all(|statement| !statement.expect("a statement").has_blank()));
     let back = unskolemize(&iris, "https://example.org").expect("a base");

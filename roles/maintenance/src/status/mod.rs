@@ -11,8 +11,8 @@ mod store;
 pub use copy::copy_status;
 pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER};
 pub use report::{
-    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, HubStatus,
-    ProblemStatus, STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,
+    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,
+    HubStatus, ProblemStatus, STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,
 };
 pub use store::{free_bytes, hub_status, store_status};
 

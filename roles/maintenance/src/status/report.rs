@@ -59,8 +59,33 @@ pub struct StoreStatus {
     pub sets_left_out: u64,
     /// The deliveries of notifications, if the store has a hub.
     pub hub: Option<HubStatus>,
+    /// The clients that follow the sets without being subscribers, the last to ask first, at most 100;
+    /// only of a running server.
+    #[serde(default)]
+    pub followers: Vec<FollowerStatus>,
+    /// Number of followers that are left out.
+    #[serde(default)]
+    pub followers_left_out: u64,
     /// Conditions of the store as a whole.
     pub attention: Vec<Attention>,
+}
+
+/// A client that follows a set: it asks for the newest changes, or has a stream of notifications open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowerStatus {
+    /// Name of a client in `[[known]]`, or an address.
+    pub client: String,
+    /// The program of the client, from `User-Agent`; empty without this field.
+    pub program: String,
+    /// Name of the set, or URL of the topic of a stream.
+    pub of: String,
+    /// `poll` for requests, `stream` for an open event stream.
+    pub by: String,
+    /// Time of the last request.
+    pub last_request: String,
+    /// Changes since the last request, or notifications that were not yet sent to the stream; absent if
+    /// the number is not known.
+    pub behind: Option<u64>,
 }
 
 /// Disk space of a store, in bytes.

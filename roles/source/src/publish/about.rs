@@ -1,5 +1,8 @@
 //! Human-readable description of a set.
 
+use abreast_core::Description;
+use abreast_webtypes::Label;
+
 /// Human-readable description of a set, shown on the page of the set and in feeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
@@ -11,4 +14,20 @@ pub struct About {
     pub licence: Option<String>,
     /// Contact: a mail address or the URL of a page.
     pub contact: Option<String>,
+    /// Languages of labels, the best first.
+    pub languages: Vec<String>,
+}
+
+impl About {
+    /// The label of an entity for readers of these languages, the best first, then of the languages of
+    /// the set; `None` without a label that people can see.
+    pub fn label<'d>(
+        &self,
+        description: Option<&'d Description>,
+        reader: &[String],
+    ) -> Option<&'d Label> {
+        let languages = [reader, &*self.languages].concat();
+        let label = Label::best(&description?.labels, &languages)?;
+        (!label.text.trim().is_empty()).then_some(label)
+    }
 }

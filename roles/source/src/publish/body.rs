@@ -72,6 +72,8 @@ pub struct Document {
     pub other_form: Option<(&'static str, &'static str)>,
     /// Sets to which a response with the document has links.
     pub introduces: Vec<Arc<PublishedSet>>,
+    /// Whether a client that asks for the document asks for the newest changes of its set.
+    pub is_newest: bool,
     /// `Link` header with the topic for changes of the document, and the hubs of the topic.
     pub topic: Option<String>,
     pub(super) plain: Body,

@@ -203,6 +203,7 @@ impl DocumentCache {
             media_types: resolved.media_types(),
             other_form: resolved.other_form(),
             introduces: resolved.introduces(),
+            is_newest: resolved.is_newest(),
             content_type: rendered.content_type,
             tag,
             modified: None,

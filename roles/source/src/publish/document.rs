@@ -45,6 +45,12 @@ pub trait ResolvedDocument: Send + Sync {
         None
     }
 
+    /// Whether a client that asks for this document asks for the newest changes of the set that the
+    /// document belongs to.
+    fn is_newest(&self) -> bool {
+        false
+    }
+
     /// Sets to which responses with this document have links.
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         Vec::new()

@@ -8,6 +8,7 @@ use super::files::{FileError, PublishedFile};
 use super::head_reader::HeadReader;
 use super::institution::Institution;
 use super::news::{EndedTopic, News, NewsRequest};
+use super::reader::Reader;
 use super::set::{PublishedSet, next_edition};
 use super::site::SiteDocument;
 use super::topic::Topic;
@@ -208,14 +209,21 @@ impl Publisher {
         &self,
         path: &str,
         query: &str,
+        reader: &Reader,
     ) -> Option<Result<Box<dyn ResolvedDocument + '_>, PublishError>> {
-        self.projections().find_map(|projection| projection.resolve_query(self, path, query))
+        self.projections()
+            .find_map(|projection| projection.resolve_query(self, path, query, reader))
+    }
+
+    /// Whether the document at a path depends on the languages of the reader.
+    pub fn is_in_languages(&self, path: &str) -> bool {
+        self.projections().any(|projection| projection.is_in_languages(self, path))
     }
 
     /// Whether the query changes the document at a path. Such a document is rendered for each
     /// request ([`Publisher::queried`]).
     pub fn takes_query(&self, path: &str, query: &str) -> bool {
-        self.resolve_query(path, query).is_some()
+        self.resolve_query(path, query, &Reader::default()).is_some()
     }
 
     /// Document at a path for a request with a query; rendered for this request and not cached. May
@@ -224,7 +232,20 @@ impl Publisher {
     /// # Errors
     /// The query is not supported, or the document cannot be rendered now.
     pub fn queried(&self, path: &str, query: &str) -> Result<Arc<Document>, PublishError> {
-        let resolved = self.resolve_query(path, query).ok_or(PublishError::NotFound)??;
+        self.queried_by(path, query, &Reader::default())
+    }
+
+    /// [`Publisher::queried`], for a reader. The query may be empty.
+    ///
+    /// # Errors
+    /// The query is not supported, or the document cannot be rendered now.
+    pub fn queried_by(
+        &self,
+        path: &str,
+        query: &str,
+        reader: &Reader,
+    ) -> Result<Arc<Document>, PublishError> {
+        let resolved = self.resolve_query(path, query, reader).ok_or(PublishError::NotFound)??;
         self.cache.render(path, &*resolved, HeadReader::stored(&*self.log)).map(Arc::new)
     }
 
@@ -281,8 +302,15 @@ pub trait Projection: Send + Sync + 'static {
         _publisher: &'p Publisher,
         _path: &str,
         _query: &str,
+        _reader: &Reader,
     ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
         None
+    }
+
+    /// Whether the document at a path depends on the languages of the reader: then
+    /// [`Projection::resolve_query`] accepts an empty query. Does not read the store.
+    fn is_in_languages(&self, _publisher: &Publisher, _path: &str) -> bool {
+        false
     }
 
     /// Whether a path below the public base has the form of a file's path; the file need not exist.

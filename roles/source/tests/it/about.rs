@@ -84,6 +84,7 @@ fn documents_lead_to_pages_for_people_and_these_back() {
         description: Some("First.\n\nSecond <script>alert(1)</script>.".into()),
         licence: Some("https://creativecommons.org/publicdomain/zero/1.0/".into()),
         contact: Some("maps@example.org".into()),
+        ..About::default()
     };
     let publisher = sets_with(&world, 2, &about);
     let description = read(&publisher, ".well-known/resourcesync");

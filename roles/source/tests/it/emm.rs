@@ -9,12 +9,12 @@ use abreast_core::{
 use abreast_source::entities::{Entity, Form};
 use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
 use abreast_source::publish::{
-    Freshness, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
+    Freshness, Notifications, PublishError, PublishedSet, Publisher, Reader, SourceUrls,
 };
 use abreast_source::versions::VersionUrls;
 use abreast_source::{OpenKept, Representations};
 use abreast_store::SqliteLog;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Label, Timestamp};
 use rdf_patch::Patch;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
@@ -53,7 +53,7 @@ impl Place {
         let kept = self.contents.put_bytes(lines.as_bytes()).unwrap();
         let description = Description {
             types: vec![class.to_owned()],
-            label: Some(label.to_owned()),
+            labels: vec![Label::plain(label)],
             media_type: None,
         };
         State {
@@ -516,7 +516,7 @@ fn a_deprecation_and_the_oldest_kept_version_are_what_they_were() {
     let set = &publisher.sets()[0];
     let page = || {
         let entity = Entity::read(&*place.log, set, &iri("a")).unwrap().unwrap();
-        let page = entity.render(&publisher, set, Form::Page, &[]).unwrap();
+        let page = entity.render(&publisher, set, Form::Page, &Reader::default()).unwrap();
         String::from_utf8(page).unwrap()
     };
     let counts = |page: &str| ["created;", "changed;"].map(|what| page.matches(what).count());

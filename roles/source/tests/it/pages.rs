@@ -4,7 +4,7 @@ use crate::world::{BASE, World, body};
 use abreast_core::{Change, Description, State, append};
 use abreast_rdf::{ReadOptions, Syntax, read};
 use abreast_source::publish::{About, Institution, PublishError, PublishedSet, Publisher};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Label, Timestamp};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ fn hostile() -> (World, Publisher) {
     world.log.complete_import(world.set).unwrap();
     let description = Description {
         types: vec![HOSTILE.to_owned()],
-        label: Some(HOSTILE.to_owned()),
+        labels: vec![Label::plain(HOSTILE)],
         media_type: None,
     };
     let state = State {
@@ -41,6 +41,7 @@ fn hostile() -> (World, Publisher) {
         description: Some(HOSTILE.to_owned()),
         licence: Some(HOSTILE.to_owned()),
         contact: Some(HOSTILE.to_owned()),
+        ..About::default()
     };
     let publisher = world.publisher_of(PublishedSet { about, ..world.published() });
     let institution = Institution {

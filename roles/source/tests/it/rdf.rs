@@ -149,7 +149,8 @@ fn the_first_state_is_added_and_the_next_compared() {
         .log
         .scan(place.set, &KeyRange::default(), &mut |resource| {
             let description = resource.state.description.clone().unwrap();
-            labels.push((resource.key.clone(), description.types.len(), description.label));
+            let label = description.label().map(str::to_owned);
+            labels.push((resource.key.clone(), description.types.len(), label));
             assert_eq!(resource.state.media_type.as_deref(), Some("application/n-triples"));
             let link = &resource.state.links[0];
             assert_eq!((link.rel.as_str(), &link.target), ("describes", &resource.key));

@@ -703,7 +703,8 @@ fn entities_have_their_types_as_categories_and_lead_to_versions() {
     let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
     let set = log.open_set(&new).unwrap().id;
     let class = "http://www.w3.org/2004/02/skos/core#Concept";
-    let description = Description { types: vec![class.to_owned()], label: None, media_type: None };
+    let description =
+        Description { types: vec![class.to_owned()], labels: Vec::new(), media_type: None };
     let state = State {
         description: Some(Box::new(description)),
         content: Some(ContentId::from_slice(&[1; ContentId::BYTES]).unwrap()),

@@ -37,8 +37,11 @@ impl Place {
 
     fn change(&self, count: usize) {
         for number in 0..count {
-            let description =
-                Description { types: vec![CONCEPT.to_owned()], label: None, media_type: None };
+            let description = Description {
+                types: vec![CONCEPT.to_owned()],
+                labels: Vec::new(),
+                media_type: None,
+            };
             let state = State {
                 modified: Timestamp::from_seconds(number as i64),
                 description: Some(Box::new(description)),

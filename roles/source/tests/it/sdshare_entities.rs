@@ -15,7 +15,7 @@ use abreast_source::publish::{Body, PublishError, PublishedSet, Publisher, Sourc
 use abreast_source::{OpenKept, Representations};
 use abreast_store::SqliteLog;
 use abreast_testkit::eventually;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Label, Timestamp};
 use oxrdf::{Triple, TripleRef};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -51,12 +51,12 @@ impl Place {
         let triples = triples(Syntax::NTriples, lines.as_bytes());
         let lines = canonical(triples.iter().map(Triple::as_ref)).lines;
         let kept = self.contents.put_bytes(&lines).unwrap();
-        let label = Some(format!("The {}", iri.rsplit('/').next().unwrap()));
+        let labels = vec![Label::plain(format!("The {}", iri.rsplit('/').next().unwrap()))];
         let state = State {
             modified: Timestamp::from_seconds(lines.len() as i64),
             length: Some(lines.len() as u64),
             media_type: Some("application/n-triples".to_owned()),
-            description: Some(Box::new(Description { label, ..Description::default() })),
+            description: Some(Box::new(Description { labels, ..Description::default() })),
             content: Some(kept.id()),
             ..State::default()
         };

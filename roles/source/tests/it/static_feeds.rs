@@ -45,7 +45,7 @@ impl Place {
             let number = self.log.head(self.set).unwrap().position.0;
             let class = "http://www.w3.org/2004/02/skos/core#Concept";
             let description =
-                Description { types: vec![class.to_owned()], label: None, media_type: None };
+                Description { types: vec![class.to_owned()], labels: Vec::new(), media_type: None };
             let state = State {
                 modified: Timestamp::from_seconds(number as i64),
                 description: Some(Box::new(description)),

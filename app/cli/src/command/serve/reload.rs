@@ -69,6 +69,7 @@ impl Running {
             hub: old.hub.clone(),
             metrics: Arc::clone(&old.metrics),
             memory: old.memory.clone(),
+            followers: old.followers.clone(),
             store: old.store.clone(),
         });
         drop(old);

@@ -175,6 +175,7 @@ impl Running {
             hub,
             metrics,
             memory: abreast_server::Memory::default(),
+            followers: abreast_server::Followers::default(),
             store: Some(data.to_owned()),
         }));
         site.log_access(access_log);

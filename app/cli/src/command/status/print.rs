@@ -113,6 +113,21 @@ impl Page {
         if let Some(hub) = &store.hub {
             self.hub(hub);
         }
+        for follower in &store.followers {
+            let unit = if follower.by == "stream" { "notification" } else { "change" };
+            let behind = follower.behind.map(|behind| format!(", {} behind", count(behind, unit)));
+            let last = format!(
+                "{} at {}{}",
+                follower.by,
+                follower.last_request,
+                behind.unwrap_or_default()
+            );
+            self.text(2, &format!("follower {} of {}: {last}", follower.client, follower.of));
+            if !follower.program.is_empty() {
+                self.field(4, "program", &follower.program);
+            }
+        }
+        self.left_out(store.followers_left_out, "followers");
     }
 
     fn set(&mut self, set: &SetStatus) {

@@ -101,10 +101,14 @@ settings! {
         /// The type of the files in change feeds, such as `Manifest`. Default: by their media types.
         object_type: Option<String>;
         /// Entities only: the IRIs of the predicates of labels, or their names with a usual prefix such as
-        /// `skos:prefLabel`, for the feed of changes of labels ([emm.md](emm.md)). Default: `rdfs:label`,
-        /// `skos:prefLabel` and the like.
+        /// `skos:prefLabel`, the best first: for pages, titles in feeds, and the feed of changes of labels
+        /// ([emm.md](emm.md)). Default: `skos:prefLabel`, `rdfs:label` and the like.
         #[serde(default)]
         label_predicates: Vec<String> = [];
+        /// Entities only: languages of labels in feeds and pages, the best first: `["de", "en"]`. Readers of pages get
+        /// labels in their own languages first.
+        #[serde(default)]
+        languages: Vec<String> = ["en"];
         /// The node that the set's change sets are published to, if `[xmpp]` has an account. Default: the set's name.
         xmpp_node: Option<String>;
         /// Dumps: packages of all resources, and of changes ([dumps.md](dumps.md)). Default: no dumps.

@@ -1,28 +1,20 @@
 //! Types and labels from descriptions, for display to users.
 
 use abreast_core::{DESCRIPTION_BYTES_MAX, Description};
+use abreast_webtypes::Label;
 
-/// Options for types and labels, which are displayed to users.
-#[derive(Clone, Debug, Default)]
-pub struct DescriptionOptions {
-    /// Languages of labels, in order of preference.
-    pub languages: Vec<String>,
-}
-
-impl DescriptionOptions {
-    /// Returns types and label of an entity, up to the limits of the log.
-    pub(super) fn summary(&self, iri: &str, lines: &[u8]) -> Description {
-        let languages: Vec<&str> = self.languages.iter().map(String::as_str).collect();
-        let summary = abreast_rdf::summary(lines, &format!("<{iri}>"), &languages);
-        let (mut types, mut label) = (summary.classes, summary.label);
-        let mut room = DESCRIPTION_BYTES_MAX;
-        let mut fits = |text: &String| {
-            let rest = room.checked_sub(text.len());
-            room = rest.unwrap_or(room);
-            rest.is_some()
-        };
-        label = label.filter(&mut fits);
-        types.retain(fits);
-        Description { types, label, media_type: None }
-    }
+/// Returns types and labels of an entity, up to the limits of the log. Labels are the objects of
+/// these predicates; if there are none, of the usual ones.
+pub(super) fn described(iri: &str, lines: &[u8], label_predicates: &[String]) -> Description {
+    let summary = abreast_rdf::summary(lines, iri, label_predicates);
+    let (mut labels, mut types) = (summary.labels, summary.classes);
+    let mut room = DESCRIPTION_BYTES_MAX;
+    let mut fits = |bytes: usize| {
+        let rest = room.checked_sub(bytes);
+        room = rest.unwrap_or(room);
+        rest.is_some()
+    };
+    labels.retain(|Label { language, text }| fits(language.len() + text.len()));
+    types.retain(|class| fits(class.len()));
+    Description { types, labels, media_type: None }
 }

@@ -26,7 +26,6 @@ mod writer;
 
 pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
 pub use delta::{Delta, DeltaRow, apply, each_row};
-pub use description::DescriptionOptions;
 pub use error::RdfError;
 pub use report::RdfReport;
 pub use target::{MEDIA_TYPE, RdfOptions, RdfTarget, check_records_of_files};

@@ -3,6 +3,7 @@
 use super::deprecation::{deprecate, deprecation};
 use super::plan::{Plan, PlanWriter, Step};
 use crate::DigestPolicy;
+use crate::origin::rdf::description::described;
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::target::{MEDIA_TYPE, RdfTarget};
 use crate::scan::appends::{AppendCounts, Appends};
@@ -75,7 +76,7 @@ impl Batch {
         modified: Timestamp,
     ) -> Result<State, RdfError> {
         let kept = target.contents.put_bytes(lines)?;
-        let description = target.options.descriptions.summary(iri, lines);
+        let description = described(iri, lines, &target.options.label_predicates);
         let mut state = state_of(iri, lines, target.options.digests, description, modified);
         state.content = Some(kept.id());
         self.bytes += lines.len();

@@ -207,7 +207,7 @@ fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
         options.sort.graphs,
         options.skolemize,
         options.base,
-        options.descriptions,
+        options.label_predicates,
         head.position.0,
         head.created,
         head.resources

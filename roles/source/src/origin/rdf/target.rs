@@ -1,6 +1,5 @@
 //! Target set and options of reading RDF.
 
-use crate::origin::rdf::description::DescriptionOptions;
 use crate::scan::options::DigestPolicy;
 use crate::scan::rest::Rest;
 use abreast_contents::Contents;
@@ -21,8 +20,8 @@ pub const MEDIA_TYPE: &str = "application/n-triples";
 pub struct RdfOptions {
     /// Digests to publish for each description.
     pub digests: DigestPolicy,
-    /// Options for types and labels in descriptions.
-    pub descriptions: DescriptionOptions,
+    /// IRIs of the predicates of labels; empty for the usual ones.
+    pub label_predicates: Vec<String>,
     /// Memory and other options for sorting statements.
     pub sort: SortOptions,
     /// Whether to record deletions without the guard.
@@ -54,7 +53,7 @@ impl RdfOptions {
     pub fn new(temporary: impl Into<PathBuf>) -> Self {
         Self {
             digests: DigestPolicy::Md5,
-            descriptions: DescriptionOptions::default(),
+            label_predicates: Vec::new(),
             sort: SortOptions::new(temporary),
             confirm_deletions: false,
             record_rest: false,

@@ -3,6 +3,7 @@
 use super::deprecation::{deprecate, deprecation};
 use super::record::state_of;
 use super::{Delta, RdfInput, apply, replace};
+use crate::origin::rdf::description::described;
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
@@ -164,7 +165,7 @@ impl EntityWriter {
                 continue;
             }
             let content = self.contents.put_bytes(&lines)?;
-            let description = self.options.descriptions.summary(&iri, &lines);
+            let description = described(&iri, &lines, &self.options.label_predicates);
             let mut state =
                 state_of(&iri, &lines, self.options.digests, description, SystemClock.now());
             state.content = Some(content.id());

@@ -85,15 +85,14 @@ impl<'f> Activities<'f> {
             self.naming.write_uri(&record.key, &mut self.object);
         }
         let description = record.description();
-        let label = description.and_then(|description| description.label.as_deref());
+        let label = self.feed.set.about.label(description, &[]);
         self.summary.clear();
         if let Some(summary) = &record.summary {
             self.summary.push_str(summary);
         } else {
             self.summary.push_str(kind.name(profile));
             self.summary.push(' ');
-            let label = label.filter(|label| !label.trim().is_empty());
-            self.summary.push_str(label.unwrap_or(&self.object));
+            self.summary.push_str(label.map_or(&self.object, |label| &label.text));
         }
         let state = record.state.as_ref();
         // A removed entity has the types that it had in the feed.

@@ -84,6 +84,10 @@ impl ResolvedDocument for FeedDocument<'_> {
         (is_json && !self.media_types().is_empty()).then_some((rdf_patch::MEDIA_TYPE, RDF_PATCH))
     }
 
+    fn is_newest(&self) -> bool {
+        matches!(self.path, FeedPath::EntryPoint(_))
+    }
+
     fn topic(&self) -> Option<String> {
         match &self.path {
             FeedPath::EntryPoint(feed) | FeedPath::Page(feed, _) => {

@@ -25,6 +25,7 @@ mod paths;
 mod types;
 
 use super::site_link;
+use crate::publish::Reader;
 use crate::publish::publisher::{Projection, Publisher};
 use crate::publish::{
     PublishError, PublishedSet, ResolvedDocument, SiteDocument, SiteStage, Topic,
@@ -87,6 +88,7 @@ impl Projection for ChangeFeeds {
         publisher: &'p Publisher,
         path: &str,
         query: &str,
+        _reader: &Reader,
     ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
         let path = self.parse(publisher, path)?;
         let FeedPath::SkipTo(_) = path else { return None };

@@ -1,10 +1,9 @@
 //! Page of an entity, with its statements, links to its other forms, and its changes.
 
 use super::entity::{Entity, EntityChange, Form};
-use crate::projection::pages::{Shell, Time, is_web, page};
-use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_core::State;
-use abreast_rdf::{Label, Prefixes, Statement, TermText, deprecation, entity_labels, statements};
+use crate::projection::pages::{Shell, Time, is_web, page, page_url};
+use crate::publish::{PublishError, PublishedSet, Publisher, Reader};
+use abreast_rdf::{Prefixes, Statement, TermText, deprecation, statements};
 use askama::Template;
 use askama::filters::Safe;
 use std::collections::HashMap;
@@ -15,9 +14,6 @@ const SHOWN: usize = 300;
 const SHOWN_OF_CHANGE: usize = 50;
 /// Related entities whose labels are read for a page.
 const LABELS: usize = 200;
-/// Bytes of the descriptions of related entities that are read for labels in the language of a reader.
-/// Further entities have the label of the log.
-const LABELS_BYTES: u64 = 1 << 20;
 
 /// A term of a statement, for templates.
 #[derive(Clone)]
@@ -65,7 +61,7 @@ struct EntityTemplate<'p> {
     shell: Shell<'p>,
     iri: &'p str,
     address: String,
-    language: Option<String>,
+    language: Option<&'p str>,
     modified: Safe<Time>,
     is_deprecated: bool,
     instead: Vec<Term>,
@@ -77,25 +73,18 @@ struct EntityTemplate<'p> {
     changes: Vec<Change>,
 }
 
-/// Page of an entity, for readers of these languages, the preferred first.
+/// Page of an entity, for a reader.
 pub(super) fn entity_page(
     publisher: &Publisher,
     set: &PublishedSet,
     entity: &Entity,
     changes: &[EntityChange],
-    languages: &[String],
+    reader: &Reader,
 ) -> Result<Vec<u8>, PublishError> {
-    let mut terms = Terms::new(publisher, set, languages);
+    let mut terms = Terms::new(publisher, set, reader);
     let iri = &entity.iri;
-    // The label of the log, as in lists, is for readers without a preferred language.
-    let label = entity_labels(&entity.lines, iri, &[], languages).into_iter().next();
-    let stored = entity.state.description.as_deref().and_then(|found| found.label.clone());
-    let (title, language) = match (label, stored) {
-        (Some(label), _) if !languages.is_empty() => (label.text, Some(label.language)),
-        (Some(label), Some(stored)) if label.text == stored => (stored, Some(label.language)),
-        (_, Some(stored)) => (stored, None),
-        (_, None) => (iri.clone(), None),
-    };
+    let label = set.about.label(entity.state.description.as_deref(), reader.languages());
+    let title = label.map_or(iri, |label| &label.text);
     let address = set.urls.naming().uri(iri);
     let forms = entity.forms().into_iter().filter(|form| *form != Form::Page);
     let form = |form: Form| FormLink {
@@ -106,10 +95,10 @@ pub(super) fn entity_page(
     let (subjects, count) = subjects(&mut terms, entity);
     let deprecation = deprecation(&entity.lines, iri);
     let template = EntityTemplate {
-        shell: Shell::new(&title, publisher.urls().base(), publisher.institution())
+        shell: Shell::new(title, publisher.urls().base(), publisher.institution())
             .below(set.about.title(set), set.urls.page()),
         iri,
-        language: language.filter(|language| !language.is_empty()),
+        language: label.map(|label| label.language.as_str()).filter(|tag| !tag.is_empty()),
         modified: Time::of(entity.state.modified),
         is_deprecated: deprecation.is_some(),
         instead: deprecation
@@ -204,10 +193,7 @@ struct Terms<'p> {
     publisher: &'p Publisher,
     set: &'p PublishedSet,
     prefixes: Prefixes,
-    /// Languages of the reader, the preferred first.
-    languages: &'p [String],
-    /// Bytes of descriptions that may still be read for labels.
-    left: u64,
+    reader: &'p Reader,
     /// Each entity that was searched.
     known: HashMap<String, Option<Related>>,
 }
@@ -222,9 +208,8 @@ struct Related {
 }
 
 impl<'p> Terms<'p> {
-    fn new(publisher: &'p Publisher, set: &'p PublishedSet, languages: &'p [String]) -> Self {
-        let (prefixes, known) = (Prefixes::default(), HashMap::new());
-        Self { publisher, set, prefixes, languages, left: LABELS_BYTES, known }
+    fn new(publisher: &'p Publisher, set: &'p PublishedSet, reader: &'p Reader) -> Self {
+        Self { publisher, set, prefixes: Prefixes::default(), reader, known: HashMap::new() }
     }
 
     fn of(&mut self, written: &[u8]) -> Term {
@@ -287,27 +272,14 @@ impl<'p> Terms<'p> {
             Some((set, found.state))
         });
         let found = found.map(|(set, state)| {
-            let url = set.urls.naming().uri(iri);
-            if let Some(label) = self.label(set, iri, &state) {
-                let language = Some(label.language).filter(|language| !language.is_empty());
-                return Related { url, label: Some(label.text), language };
+            let label = set.about.label(state.description.as_deref(), self.reader.languages());
+            Related {
+                url: page_url(set, iri, self.reader),
+                label: label.map(|label| label.text.clone()),
+                language: label.map(|label| label.language.clone()).filter(|tag| !tag.is_empty()),
             }
-            let label = state.description.and_then(|found| found.label);
-            Related { url, label, language: None }
         });
         self.known.insert(iri.to_owned(), found.clone());
         found
-    }
-
-    /// Label in the language of the reader, from the description; `None` if the reader prefers no
-    /// language, or enough was read for this page.
-    fn label(&mut self, set: &PublishedSet, iri: &str, state: &State) -> Option<Label> {
-        let length = state.length.unwrap_or(u64::MAX);
-        if self.languages.is_empty() || length > self.left {
-            return None;
-        }
-        self.left -= length;
-        let entity = Entity::read(&**self.publisher.log(), set, iri).ok()??;
-        entity_labels(&entity.lines, iri, &[], self.languages).into_iter().next()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::entity::{Entity, EntityChange, Form};
 use super::page::entity_page;
-use crate::publish::{PublishedSet, Publisher};
+use crate::publish::{PublishedSet, Publisher, Reader};
 use abreast_core::{ChangeLog, Kind, Order, Position, Version};
 use abreast_rdf::{Syntax, WriteOptions, difference};
 use abreast_webtypes::Timestamp;
@@ -72,8 +72,7 @@ impl Entity {
         Ok(changes)
     }
 
-    /// Renders the entity in a form. May block. Readers of a page prefer these languages, the first
-    /// most.
+    /// Renders the entity in a form; a page for this reader. May block.
     ///
     /// # Errors
     /// The syntax cannot express the description, or the log or the contents cannot be read.
@@ -82,7 +81,7 @@ impl Entity {
         publisher: &Publisher,
         set: &PublishedSet,
         form: Form,
-        languages: &[String],
+        reader: &Reader,
     ) -> io::Result<Vec<u8>> {
         match form {
             Form::Rdf(Syntax::NTriples) => Ok(self.lines),
@@ -94,7 +93,7 @@ impl Entity {
             }
             Form::Page => {
                 let changes = self.changes(&**publisher.log(), set)?;
-                entity_page(publisher, set, &self, &changes, languages).map_err(io::Error::other)
+                entity_page(publisher, set, &self, &changes, reader).map_err(io::Error::other)
             }
         }
     }

@@ -21,13 +21,14 @@ use super::sdshare::newest_snapshot;
 pub use crate::publish::About;
 use crate::publish::publisher::{Projection, Publisher};
 use crate::publish::{
-    HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, SiteDocument,
-    SiteStage, Version,
+    HeadReader, Output, PublishError, PublishedSet, Reader, Rendered, ResolvedDocument,
+    SiteDocument, SiteStage, Version,
 };
-use abreast_core::Position;
+use changes::Earlier;
 use paths::{Form, PagePath, SetPage, SourcePage};
 use resource::Asked;
 use resources::View;
+pub(crate) use resources::page_url;
 pub use shell::{Count, Escape, HTML, Shell, Size, content_security_policy, framed, problem_page};
 pub(crate) use shell::{Time, is_web, page};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -52,13 +53,14 @@ impl Projection for Pages {
         publisher: &'p Publisher,
         path: &str,
         query: &str,
+        reader: &Reader,
     ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
         let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
         let PagePath::OfSet(_, page) = &path else { return None };
         let asked = match page {
-            SetPage::Resources => View::parse(query).map(Query::Resources),
+            SetPage::Resources => View::parse(query, reader).map(Query::Resources),
             SetPage::Resource => Asked::parse(query).map(Query::Resource),
-            SetPage::Changes => changes::before(query).map(Query::Before),
+            SetPage::Changes => Earlier::parse(query, reader).map(Query::Changes),
             _ => return None,
         };
         Some(match asked {
@@ -68,6 +70,14 @@ impl Projection for Pages {
                     .to_owned(),
             )),
         })
+    }
+
+    fn is_in_languages(&self, publisher: &Publisher, path: &str) -> bool {
+        let path = PagePath::parse(path, |slug| publisher.find_set(slug));
+        let Some(PagePath::OfSet(set, SetPage::Resources | SetPage::Changes)) = path else {
+            return false;
+        };
+        set.urls.naming().names_entities()
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
@@ -130,8 +140,7 @@ struct Resolved<'p> {
 enum Query {
     Resources(View),
     Resource(Asked),
-    /// Changes before this position.
-    Before(Position),
+    Changes(Earlier),
 }
 
 impl ResolvedDocument for Resolved<'_> {
@@ -254,10 +263,10 @@ impl ResolvedDocument for Resolved<'_> {
                 (SetPage::Folder(folder), _) => {
                     resources::resources_page(publisher, set, &View::of_folder(folder))
                 }
-                (SetPage::Changes, Some(Query::Before(position))) => {
-                    changes::changes_page(publisher, set, Some(*position))
+                (SetPage::Changes, Some(Query::Changes(earlier))) => {
+                    changes::changes_page(publisher, set, earlier)
                 }
-                (SetPage::Changes, _) => changes::changes_page(publisher, set, None),
+                (SetPage::Changes, _) => changes::changes_page(publisher, set, &Earlier::default()),
                 (SetPage::Feed, _) => changes::feed(publisher, set),
                 (SetPage::Sitemap(id), _) => sitemap::shard(log, set, *id, output),
                 (SetPage::NamesIndex, _) => names::index(log, set),

@@ -1,7 +1,7 @@
 //! Search index of a static site: one document for each part of the Resource List.
 
 use super::paths::SetPage;
-use super::resources::{label, shown};
+use super::resources::shown;
 use crate::projection::routes::Route as _;
 use crate::publish::{Output, PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ShardId};
@@ -22,7 +22,7 @@ pub(super) fn index(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered,
 }
 
 /// Writes the index of a part: `base`, and an entry for each resource, which is a text that continues
-/// `base`, or a pair of a text and a URL.
+/// `base`, or a pair of a text and a URL. An entity has an entry for each label.
 pub(super) fn names(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -37,13 +37,18 @@ pub(super) fn names(
     let (mut uri, mut separator) = (String::new(), "\n");
     log.scan(set.id, &shard.range, &mut |resource| {
         set.urls.naming().write_uri(&resource.key, &mut uri);
-        let name = label(&resource.state).map_or_else(|| shown(&resource.key), str::to_owned);
-        bytes.extend_from_slice(separator.as_bytes());
-        separator = ",\n";
-        if uri.strip_prefix(&base) == Some(name.as_str()) {
-            bytes.extend_from_slice(text(&name).as_bytes());
-        } else {
-            bytes.extend_from_slice(format!("[{},{}]", text(&name), text(&uri)).as_bytes());
+        let label = set.about.label(resource.state.description.as_deref(), &[]);
+        let name = label.map_or_else(|| shown(&resource.key), |label| label.text.clone());
+        let labels = resource.state.description.iter().flat_map(|found| &found.labels);
+        let others = labels.map(|label| &label.text).filter(|text| **text != name);
+        for name in std::iter::once(&name).chain(others) {
+            bytes.extend_from_slice(separator.as_bytes());
+            separator = ",\n";
+            if uri.strip_prefix(&base) == Some(name.as_str()) {
+                bytes.extend_from_slice(text(name).as_bytes());
+            } else {
+                bytes.extend_from_slice(format!("[{},{}]", text(name), text(&uri)).as_bytes());
+            }
         }
         output.drain(&mut bytes);
         ControlFlow::Continue(())

@@ -1,5 +1,6 @@
 //! Parameters of the addresses of pages.
 
+use crate::publish::Reader;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -38,6 +39,12 @@ pub(super) fn url(address: &str, parameters: &[(&str, &str)]) -> String {
         url.extend(utf8_percent_encode(value, ENCODED));
     }
     url
+}
+
+/// The reader of a page: the languages in its address, otherwise those of the browser; `None` if the
+/// address has others than language tags.
+pub(super) fn reader(in_address: &str, browser: &Reader) -> Option<Reader> {
+    if in_address.is_empty() { Some(browser.clone()) } else { Reader::of_address(in_address) }
 }
 
 /// The start of a day, from a date field of a form.

@@ -2,7 +2,7 @@
 
 use super::paths::SetPage;
 use super::query::{url, values};
-use super::resources::{label, media_type, shown};
+use super::resources::{media_type, shown};
 use super::set_view::shell;
 use super::shell::{Linked, Shell, Size, Time, page};
 use crate::projection::routes::Route as _;
@@ -138,9 +138,11 @@ pub(super) fn resource_page(
     if found.is_none() && stored.is_empty() {
         return Err(PublishError::NotFound);
     }
-    let name = found.as_ref().and_then(|found| label(&found.state));
-    let title = name.map_or_else(|| shown(key), str::to_owned);
     let uri = set.urls.naming().uri(key);
+    if set.urls.naming().names_entities() {
+        return Err(PublishError::Elsewhere(uri));
+    }
+    let title = shown(key);
     let is_ours = uri.starts_with(publisher.urls().base());
     page(&ResourceTemplate {
         shell: shell(publisher, set, &title).below("Resources", SetPage::Resources.url(&set.urls)),

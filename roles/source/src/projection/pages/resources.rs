@@ -5,14 +5,14 @@
 
 use super::folders::{FolderPage, PageEnd};
 use super::paths::SetPage;
-use super::query::{day, url, values};
+use super::query::{day, reader, url, values};
 use super::set_view::{SetView, shell};
 use super::shell::{Count, Place, Shell, Size, page};
 use crate::names::media_type::media_type_of;
 use crate::names::naming::Naming;
 use crate::projection::routes::Route as _;
-use crate::publish::{PublishError, PublishedSet, Publisher, Rendered};
-use abreast_core::{KeyRange, Resource, State};
+use crate::publish::{PublishError, PublishedSet, Publisher, Reader, Rendered};
+use abreast_core::{KeyRange, Resource};
 use abreast_webtypes::Timestamp;
 use askama::Template;
 use std::fmt::Write as _;
@@ -38,13 +38,15 @@ pub(super) struct View {
     until_text: String,
     after: String,
     prefix_shown: String,
+    reader: Reader,
 }
 
 impl View {
     /// The view of a query; `None` if the query is not one of this page.
-    pub(super) fn parse(query: &str) -> Option<Self> {
-        let names = ["prefix", "q", "type", "since", "until", "after"];
-        let [prefix, contains, media_type, since_text, until_text, after] = values(query, names)?;
+    pub(super) fn parse(query: &str, browser: &Reader) -> Option<Self> {
+        let names = ["prefix", "q", "type", "since", "until", "after", "lang"];
+        let [prefix, contains, media_type, since_text, until_text, after, languages] =
+            values(query, names)?;
         let (since, until) = (day(&since_text), day(&until_text));
         let is_read = |text: &str, day: Option<Timestamp>| text.is_empty() || day.is_some();
         if !(is_read(&since_text, since) && is_read(&until_text, until)) {
@@ -62,6 +64,7 @@ impl View {
             until_text,
             after,
             prefix_shown,
+            reader: reader(&languages, browser)?,
         })
     }
 
@@ -98,6 +101,7 @@ impl View {
                 ("since", &self.since_text),
                 ("until", &self.until_text),
                 ("after", key),
+                ("lang", self.reader.in_address()),
             ],
         )
     }
@@ -112,10 +116,11 @@ impl View {
     }
 }
 
-/// Whether name or label of a resource contain a folded text.
+/// Whether the name or a label of a resource contains a folded text.
 fn has(resource: &Resource, text: &str) -> bool {
+    let mut labels = resource.state.description.iter().flat_map(|found| &found.labels);
     folded(&shown(&resource.key)).contains(text)
-        || label(&resource.state).is_some_and(|label| folded(label).contains(text))
+        || labels.any(|label| folded(&label.text).contains(text))
 }
 
 /// A text in lower case and in NFC: macOS stores accents in another form than keyboards send.
@@ -141,11 +146,6 @@ fn written(prefix: String) -> String {
     if is_path { Naming::key(prefix.as_bytes()) } else { prefix }
 }
 
-/// Label of an entity.
-pub(super) fn label(state: &State) -> Option<&str> {
-    state.description.as_deref()?.label.as_deref()
-}
-
 /// Media type of a resource, from its state or its name.
 pub(super) fn media_type(resource: &Resource) -> &str {
     let of_name = || {
@@ -158,6 +158,8 @@ pub(super) fn media_type(resource: &Resource) -> &str {
 struct Row {
     url: String,
     name: String,
+    /// Language of the name.
+    language: Option<String>,
     facts: String,
 }
 
@@ -169,6 +171,8 @@ struct ResourcesTemplate<'p> {
     tab: &'static str,
     address: String,
     view: &'p View,
+    /// The languages in the address of the page.
+    languages: &'p str,
     /// The folders from the root to the shown one; empty for a search.
     folders: Vec<Place>,
     rows: Vec<Row>,
@@ -233,6 +237,7 @@ pub(super) fn resources_page(
         list: listing.is_cut.then(|| set.urls.capability_list()),
         names: set.urls.are_in_files().then(|| SetPage::NamesIndex.url(&set.urls)),
         address,
+        languages: view.reader.in_address(),
         view,
         set: set_view,
     })
@@ -337,7 +342,7 @@ fn folder(
                 entered = Some(folder);
                 return ControlFlow::Break(());
             }
-            listing.rows.push(row(set, resource, rest));
+            listing.rows.push(row(set, resource, rest, &view.reader));
             resource.key.clone_into(&mut after);
             at_end = end(listing.rows.len(), rest);
             ControlFlow::Continue(())
@@ -345,7 +350,8 @@ fn folder(
         let Some(folder) = entered else { return Ok(listing) };
         let name = &folder[prefix.len()..];
         let url = address_of(set, address, &folder);
-        listing.rows.push(Row { url, name: shown(name), facts: "folder".to_owned() });
+        let row = Row { url, name: shown(name), language: None, facts: "folder".to_owned() };
+        listing.rows.push(row);
         at_end = end(listing.rows.len(), name);
         after.clone_from(&folder);
         listing.folders.push(folder);
@@ -363,7 +369,7 @@ fn search(publisher: &Publisher, set: &PublishedSet, view: &View) -> Result<List
         }
         listing.examined += 1;
         if view.selects(resource) {
-            listing.rows.push(row(set, resource, &resource.key));
+            listing.rows.push(row(set, resource, &resource.key, &view.reader));
         }
         resource.key.clone_into(&mut last);
         ControlFlow::Continue(())
@@ -372,15 +378,18 @@ fn search(publisher: &Publisher, set: &PublishedSet, view: &View) -> Result<List
 }
 
 /// Address of the page about a resource: entities have their own pages, files a page of the set.
-pub(super) fn page_url(set: &PublishedSet, key: &str) -> String {
-    if set.urls.naming().names_entities() || set.urls.are_in_files() {
+pub(crate) fn page_url(set: &PublishedSet, key: &str, reader: &Reader) -> String {
+    if set.urls.are_in_files() {
         return set.urls.naming().uri(key);
+    }
+    if set.urls.naming().names_entities() {
+        return url(&set.urls.naming().uri(key), &[("lang", reader.in_address())]);
     }
     url(&SetPage::Resource.url(&set.urls), &[("key", key)])
 }
 
 /// The row of a resource; `name` is its key, or the end of its key.
-fn row(set: &PublishedSet, resource: &Resource, name: &str) -> Row {
+fn row(set: &PublishedSet, resource: &Resource, name: &str, reader: &Reader) -> Row {
     let state = &resource.state;
     let (mut facts, media_type) = (String::new(), media_type(resource));
     if let Some(types) = state.description.as_deref().map(|found| &found.types) {
@@ -397,8 +406,13 @@ fn row(set: &PublishedSet, resource: &Resource, name: &str) -> Row {
     if resource.deprecated.is_some() {
         facts.push_str(" · deprecated");
     }
-    let name = label(state).map_or_else(|| shown(name), str::to_owned);
-    Row { url: page_url(set, &resource.key), name, facts }
+    let label = set.about.label(state.description.as_deref(), reader.languages());
+    Row {
+        url: page_url(set, &resource.key, reader),
+        name: label.map_or_else(|| shown(name), |label| label.text.clone()),
+        language: label.map(|label| label.language.clone()).filter(|tag| !tag.is_empty()),
+        facts,
+    }
 }
 
 #[cfg(test)]

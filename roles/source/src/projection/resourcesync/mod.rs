@@ -144,6 +144,10 @@ impl ResolvedDocument for Resolved<'_> {
         }
     }
 
+    fn is_newest(&self) -> bool {
+        matches!(self.path, DocumentPath::OfSet(_, SetDocument::ChangeList))
+    }
+
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         match &self.path {
             DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) => {

@@ -245,6 +245,10 @@ impl ResolvedDocument for Resolved<'_> {
         vec![Arc::clone(self.set)]
     }
 
+    fn is_newest(&self) -> bool {
+        matches!(self.document, SetDocument::CurrentChangeSet)
+    }
+
     fn topic(&self) -> Option<String> {
         match self.document {
             SetDocument::CurrentChangeSet => topic(self.set).map(|topic| topic.url),

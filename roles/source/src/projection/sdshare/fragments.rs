@@ -17,7 +17,7 @@ use crate::publish::publisher::Publisher;
 use crate::publish::{
     HeadReader, LogState, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
 };
-use abreast_core::{ChangeRecord, Head, KeyRange, Position, State};
+use abreast_core::{ChangeRecord, Description, Head, KeyRange, Position, State};
 use abreast_sdshare::{Entry, Feed, Link, Relation, write_end, write_entry, write_feed};
 use abreast_webtypes::{Timestamp, encode_segment};
 use std::collections::HashMap;
@@ -46,6 +46,10 @@ impl ResolvedDocument for FragmentsPage<'_> {
         let LogState { created, position } =
             LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
         Ok(Version::changing([created.as_micros() as u64, position.0]))
+    }
+
+    fn is_newest(&self) -> bool {
+        true
     }
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
@@ -248,24 +252,24 @@ impl<'s> EntryWriter<'s> {
     }
 
     fn write_record(&mut self, record: &ChangeRecord) {
-        let label = record.description().and_then(|description| description.label.as_deref());
-        let state = record.state.as_ref();
-        self.write(&record.key, state, label, record.time, &record.position.to_string());
+        let (description, state) = (record.description(), record.state.as_ref());
+        self.write(&record.key, state, description, record.time, &record.position.to_string());
     }
 
     fn write(
         &mut self,
         key: &str,
         state: Option<&State>,
-        label: Option<&str>,
+        description: Option<&Description>,
         time: Timestamp,
         id: &str,
     ) {
         let entry = &mut self.entry;
         entry.clear();
         let iri = resource_iri(&self.naming, key);
-        let label = label.or_else(|| state?.description.as_ref()?.label.as_deref());
-        entry.title.push_str(label.filter(|label| !label.trim().is_empty()).unwrap_or(&iri));
+        let description = description.or_else(|| state?.description.as_deref());
+        let label = self.set.about.label(description, &[]);
+        entry.title.push_str(label.map_or(&iri, |label| &label.text));
         entry.id.push_str(&self.id);
         entry.id.push_str(id);
         entry.updated = Some(time);

@@ -24,6 +24,7 @@ mod snapshots;
 use super::routes::Route as _;
 use super::site_link;
 use crate::projection::sdshare::head::ATOM;
+use crate::publish::Reader;
 use crate::publish::files::{FileError, PublishedFile};
 use crate::publish::publisher::{Projection, Publisher};
 use crate::publish::{
@@ -88,6 +89,7 @@ impl Projection for SdShare {
         publisher: &'p Publisher,
         path: &str,
         query: &str,
+        _reader: &Reader,
     ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
         let path = FeedPath::parse(path, |slug| publisher.find_set(slug))?;
         let FeedPath::OfSet(set, SetFeed::Fragments) = path else { return None };
