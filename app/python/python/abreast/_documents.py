@@ -154,6 +154,7 @@ class Reader(Iterator[Union[Entry, Statement]]):
         self._reading = _abreast.Reading(words, bytes_, url, follow_indexes)
         self._follows = follow_indexes
         self._batch: Iterator[Union[Entry, Statement]] = iter(())
+        self._is_closed = False
         self.head = Head()
         #: Heads of all documents so far, at most 10,000.
         self.documents: List[Head] = []
@@ -179,11 +180,12 @@ class Reader(Iterator[Union[Entry, Statement]]):
         return self
 
     def __next__(self) -> Union[Entry, Statement]:
-        while True:
+        while not self._is_closed:
             for item in self._batch:
                 return item
             if not self._receive():
-                raise StopIteration
+                break
+        raise StopIteration
 
     def entries(self) -> Iterator[Entry]:
         """The entries of a document that is not RDF."""
@@ -200,8 +202,8 @@ class Reader(Iterator[Union[Entry, Statement]]):
             yield item
 
     def close(self) -> None:
-        """End the reading."""
-        self._batch = iter(())
+        """End the reading. Any thread may close the iterator, and more than once."""
+        self._is_closed = True
         self._reading.close()
 
     def __enter__(self) -> "Reader":

@@ -8,12 +8,13 @@ import uuid
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _abreast
 from ._documents import Entry, Time, _made, _time, _values, read
-from ._errors import (AccessError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
+from ._errors import (AccessError, CancelledError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
                       TemporaryError, UsageError)
 from ._options import Option, words_of
 
@@ -188,9 +189,9 @@ class Source:
         return f"/api/v1/sets/{quote(self.set, safe='')}{rest}"
 
     def _send(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",
-              key: Optional[str] = None) -> Tuple[int, Dict[str, Any]]:
+              key: Optional[str] = None, http: Optional[_abreast.Http] = None) -> Tuple[int, Dict[str, Any]]:
         sent = None if body is None else (body, kind)
-        status, answered, text = self._http.request(method, self.url + path, sent, key, (_ANSWER_MAX, False))
+        status, answered, text = (http or self._http).request(method, self.url + path, sent, key, (_ANSWER_MAX, False))
         return status, _parsed(answered, text)
 
     def _json(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",
@@ -205,7 +206,10 @@ class Source:
 
 
 class Changes(Iterator[Entry]):
-    """An iterator over the changes of a set; see `Source.changes`."""
+    """An iterator over the changes of a set; see `Source.changes`.
+
+    The iterator is a context manager; `close()` ends a request that waits for changes.
+    """
 
     def __init__(self, source: Source, after: int, since: Optional[str], wait: float, limit: int) -> None:
         #: The position of the last change that was returned.
@@ -213,13 +217,17 @@ class Changes(Iterator[Entry]):
         self._source, self._since, self._wait, self._limit = source, since, wait, limit
         self._page: List[Dict[str, Any]] = []
         self._next = after
+        self._http = source._http.share()
+        self._is_closed = False
 
     def __iter__(self) -> "Changes":
         return self
 
     def __next__(self) -> Entry:
         waited = 0.0
-        while not self._page:
+        while not self._page or self._is_closed:
+            if self._is_closed:
+                raise StopIteration
             pause = 0 if self._wait <= waited else min(_WAIT_MAX, math.ceil(self._wait - waited)
                                                        if math.isfinite(self._wait) else _WAIT_MAX)
             query: Dict[str, Any] = {"after": self._next, "limit": self._limit}
@@ -227,7 +235,11 @@ class Changes(Iterator[Entry]):
                 query = {"since": self._since, "limit": self._limit}
             if pause:
                 query["wait"] = pause
-            status, values = self._source._send("GET", self._source._path("/changes?" + urlencode(query)))
+            path = self._source._path("/changes?" + urlencode(query))
+            try:
+                status, values = self._source._send("GET", path, http=self._http)
+            except CancelledError:
+                raise StopIteration from None
             if status == 409:
                 raise _error(status, values, self._source.url, GapError)
             self._source._checked(status, values)
@@ -239,6 +251,18 @@ class Changes(Iterator[Entry]):
         entry = _made(Entry, self._page.pop())
         self.position = entry.position or self.position
         return entry
+
+    def close(self) -> None:
+        """End the iteration. Any thread may close the iterator, and more than once."""
+        self._is_closed = True
+        self._http.close()
+
+    def __enter__(self) -> "Changes":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
 
 
 def _set_info(values: Dict[str, Any]) -> SetInfo:
