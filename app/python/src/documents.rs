@@ -105,12 +105,12 @@ pub(crate) struct Writer {
 
 #[pymethods]
 impl Writer {
-    /// Starts a document; `head` is JSON.
+    /// Starts a document; `head` is JSON, and `before` the number of entries in earlier documents of the list.
     #[new]
-    fn new(py: Python<'_>, head: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, head: &str, before: u64) -> PyResult<Self> {
         let head: Head = serde_json::from_str(head).map_err(refused)?;
         let writer = ListWriter::new(&head).map_err(|error| exception(py, error.into()))?;
-        Ok(Self { writer: Mutex::new(Some(writer)) })
+        Ok(Self { writer: Mutex::new(Some(writer.numbered_after(before))) })
     }
 
     /// Adds entries, a list of JSON, and returns the bytes that are complete.

@@ -4,8 +4,9 @@ import json
 import math
 import mimetypes
 import os
+import re
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -13,10 +14,11 @@ from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optio
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _abreast
-from ._documents import Entry, Time, _made, _time, _values, read
+from ._documents import Entry, _made, read
 from ._errors import (AccessError, CancelledError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
                       TemporaryError, UsageError)
 from ._options import Option, words_of
+from ._rows import Time, row_of, time_of
 
 #: Changes of one batch; the server accepts 10,000.
 BATCH_MAX = 1_000
@@ -127,21 +129,26 @@ class Source:
 
         An entry has `uri`, and optionally `change` (`deleted`, otherwise the log decides), `lastmod`, `length`, `hash`,
         `type`, `encoding` and `links`. Batches of 1,000 are recorded completely or not at all. With an
-        `idempotency_key`, a repeated call records nothing; the same entries must be given again.
+        `idempotency_key`, a repeated call records nothing; the same entries must be given again. An error has the number
+        of the entry, from 1.
         """
         if isinstance(entries, (Entry, Mapping)):
             entries = [entries]
-        remaining, number, total = iter(entries), 0, Recorded()
+        remaining, number, before, total = iter(entries), 0, 0, Recorded()
         key = idempotency_key or f"python-{uuid.uuid4().hex}"
         while True:
-            batch = [_change(entry) for entry in islice(remaining, BATCH_MAX)]
+            batch = [_change(entry, place) for place, entry in enumerate(islice(remaining, BATCH_MAX), before + 1)]
             if not batch and number:
                 return total
             number += 1
             if not batch:
                 return Recorded(head=self.info().head)
             name = key if number == 1 else f"{key}.{number}"
-            done = self._json("POST", self._path("/changes"), json.dumps(batch).encode(), key=name)
+            try:
+                done = self._json("POST", self._path("/changes"), json.dumps(batch).encode(), key=name)
+            except UsageError as error:
+                raise _counted(error, before) from None
+            before += len(batch)
             total = Recorded(done["head"], total.recorded + done["recorded"], total.unchanged + done["unchanged"])
 
     def delete(self, uri: str) -> Recorded:
@@ -183,7 +190,7 @@ class Source:
 
         Raises `GapError` if the log was restored or created again: read `resources()`, and continue after `info().head`.
         """
-        return Changes(self, after, _time(since), wait, limit)
+        return Changes(self, after, time_of("since", since), wait, limit)
 
     def _path(self, rest: str) -> str:
         return f"/api/v1/sets/{quote(self.set, safe='')}{rest}"
@@ -274,18 +281,33 @@ def _recorded(values: Mapping[str, Any]) -> Recorded:
     return Recorded(values["head"], values["recorded"], values["unchanged"])
 
 
-def _change(entry: Union[Entry, Mapping[str, Any]]) -> Dict[str, Any]:
+#: Members of an entry that the API accepts, and of an `Entry` that it does not.
+_MEMBERS = ("uri", "change", "datetime", "lastmod", "length", "hash", "type", "encoding", "links", "position",
+            "idempotency_key")
+_OTHERS = ("path", "capability", "at", "completed", "from", "until", "id", "title")
+
+
+def _change(entry: Union[Entry, Mapping[str, Any]], number: int) -> Dict[str, Any]:
     """An entry as the API accepts it."""
-    values = _values(entry)
-    for name in ("path", "capability", "at", "completed", "from", "until", "id", "title"):
-        if isinstance(entry, Entry):
-            values.pop(name, None)
-    if isinstance(entry, Mapping) and "idempotency_key" in entry:
-        values["idempotency_key"] = entry["idempotency_key"]
+    values = row_of(entry, number, _MEMBERS if isinstance(entry, Mapping) else (*_MEMBERS, *_OTHERS))
+    for name in ("position", *_OTHERS):
+        values.pop(name, None)
     if values.get("change") == "deleted":
         for name in ("hash", "length", "links", "lastmod", "type", "encoding"):
             values.pop(name, None)
     return values
+
+
+def _counted(error: UsageError, before: int) -> UsageError:
+    """An error of a batch, with the numbers of the entries in the whole call."""
+    problem = error.problem
+    if not before or problem is None:
+        return error
+    errors = [{**each, "change": each["change"] + before} if "change" in each else each for each in problem.errors]
+    detail = re.sub(r"^change (\d+):", lambda found: f"change {int(found[1]) + before}:", problem.detail)
+    counted = UsageError(f"{detail}; the first {before} entries are recorded", name=error.name, help=error.help)
+    counted.problem = replace(problem, errors=errors, detail=detail)
+    return counted
 
 
 def _parsed(kind: str, text: bytes) -> Dict[str, Any]:
