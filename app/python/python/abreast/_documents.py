@@ -66,8 +66,8 @@ class Link(_Record):
 class Entry(_Record):
     """A resource, a change, or a link to a document. Times are texts in W3C Datetime.
 
-    `change` is `created`, `updated` or `deleted`; in Activity Streams also `deprecated`, `removed`, `moved`, `refresh`
-    and `other`, where `updated` stands for Create, Add and Update.
+    `change` is `created`, `updated` or `deleted`; in Activity Streams also `added`, `deprecated`, `removed`, `moved`,
+    `refresh` and `other`.
     """
 
     uri: str = ""
