@@ -9,7 +9,7 @@ pub enum Action {
     Create,
     /// The entity is new in the feed, or different, if the feed does not distinguish these.
     Add,
-    /// The entity is different.
+    /// The entity has a new state, and was listed before.
     Update,
     /// The entity still exists, but is deprecated.
     Deprecate,
