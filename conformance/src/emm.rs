@@ -50,7 +50,9 @@ fn page(profile: Profile, document: &Document) {
     for item in &document.items {
         let (Some(time), Some(object)) = (item.time, item.objects.first()) else { continue };
         let kind = match item.action {
-            Action::Put => ActivityType::Add,
+            Action::Create => ActivityType::Create,
+            Action::Add => ActivityType::Add,
+            Action::Update => ActivityType::Update,
             Action::Deprecate => ActivityType::Deprecate,
             Action::Remove => ActivityType::Remove,
             Action::Delete => ActivityType::Delete,
@@ -80,9 +82,8 @@ fn page(profile: Profile, document: &Document) {
 }
 
 fn same(profile: Profile, read: &Item, item: &Item) {
-    let deprecates = item.action == Action::Deprecate && profile != Profile::Iiif1;
-    let is_put = matches!(item.action, Action::Put | Action::Deprecate) && !deprecates;
-    assert_eq!(read.action, if is_put { Action::Put } else { item.action });
+    let is_updated = item.action == Action::Deprecate && profile == Profile::Iiif1;
+    assert_eq!(read.action, if is_updated { Action::Update } else { item.action });
     assert_eq!(read.time, item.time);
     assert_eq!(read.id.as_deref().map(str::to_owned), item.id.as_deref().or(Some(URL)).map(again));
     let (read, object) = (&read.objects[0], &item.objects[0]);

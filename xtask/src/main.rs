@@ -58,7 +58,7 @@ usage: cargo xtask TASK
   dist [--twice]               the files of a release, under target/dist/out: archive, Debian package, container
                                image, list of libraries, digests
   book                         the documentation as a site, under target/book; installs mdBook once
-  wheel [--portable]           the package for Python, under target/wheels; --portable: for other Linux systems too
+  wheel [--portable]           the package for Python, under target/wheels; --portable: two wheels, for older glibc and for musl
   bench [NAME…]                the benches, in release mode
 
 environment

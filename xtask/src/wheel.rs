@@ -14,19 +14,27 @@ use crate::python;
 /// zig with the C libraries of many systems, as a package of Python: 411 MB, so only a portable wheel installs it.
 const ZIG: &str = "ziglang==0.17.1";
 
-/// Target of a portable wheel, with the oldest glibc on which it runs: 2.17.
-const PORTABLE: [&str; 5] =
-    ["--zig", "--target", "x86_64-unknown-linux-gnu", "--compatibility", "manylinux2014"];
+/// Targets of portable wheels, with the oldest C libraries on which they run: glibc 2.17, and musl 1.2.
+const PORTABLE: [(&str, &str); 2] =
+    [("x86_64-unknown-linux-gnu", "manylinux2014"), ("x86_64-unknown-linux-musl", "musllinux_1_2")];
 
-/// Builds the wheel of a release, and prints its path. With `--portable`, the wheel runs on older Linux distributions too.
+/// Builds the wheel of a release, and prints its path. With `--portable`, builds a wheel that runs on older Linux
+/// distributions too, and one for distributions with musl.
 pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
     let folder = target().join("wheels");
     match arguments {
-        [] => println!("{}", build_release(&folder, &[])?.display()),
+        [] => {
+            empty(&folder)?;
+            println!("{}", build_release(&folder, &[])?.display());
+        }
         [flag] if flag == "--portable" => {
             let bin = python::environment()?;
             python::install(&bin, "installing zig", &[ZIG])?;
-            println!("{}", build_release(&folder, &PORTABLE)?.display());
+            empty(&folder)?;
+            for (triple, compatibility) in PORTABLE {
+                let options = ["--zig", "--target", triple, "--compatibility", compatibility];
+                println!("{}", build_release(&folder, &options)?.display());
+            }
         }
         _ => bail!("`cargo xtask wheel` has one option, `--portable`"),
     }
@@ -35,7 +43,7 @@ pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
 
 fn build_release(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let bin = python::environment()?;
-    let mut command = maturin(&bin, "release", folder)?;
+    let mut command = maturin(&bin, "release", folder);
     // maturin finds zig as a package of the first `python3`.
     command.args(options).env("PATH", path_with(&bin)?);
     run(&mut command, folder)
@@ -62,7 +70,8 @@ pub(crate) fn build_for_tests(folder: &Path) -> Result<PathBuf> {
     fs::write(&program, script)
         .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", program.display()))?;
-    run(maturin(&bin, "dev", folder)?.env("PATH", path_with(&programs)?), folder)
+    empty(folder)?;
+    run(maturin(&bin, "dev", folder).env("PATH", path_with(&programs)?), folder)
 }
 
 /// The search path with another folder before it.
@@ -72,23 +81,36 @@ fn path_with(first: &Path) -> Result<OsString> {
     Ok(std::env::join_paths(folders)?)
 }
 
-/// The command that builds in a profile of cargo, with the wheel as the only file of `folder`.
-fn maturin(bin: &Path, profile: &str, folder: &Path) -> Result<Command> {
+/// Removes the wheels of earlier builds.
+fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// The command that builds in a profile of cargo, with the wheel as a new file of `folder`.
+fn maturin(bin: &Path, profile: &str, folder: &Path) -> Command {
     let mut command = Command::new(bin.join("maturin"));
     command.args(["build", "--quiet", "--locked", "--profile", profile, "--out"]).arg(folder);
     command.arg("--interpreter").arg(bin.join("python"));
     command.arg("--manifest-path").arg(root().join("app/python/Cargo.toml"));
     without_package(&mut command);
     command.env("CARGO_TARGET_DIR", target());
-    Ok(command)
+    command
 }
 
+/// Runs the build, and returns the path of the wheel that it adds to the folder.
 fn run(command: &mut Command, folder: &Path) -> Result<PathBuf> {
+    let before = wheels(folder)?;
     run_quietly(command).context("cannot build the package for Python")?;
-    let wheel = |path: &PathBuf| path.extension() == Some(OsStr::new("whl"));
-    let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.find(wheel).context("maturin ended without an error, but there is no wheel")
+    let mut after = wheels(folder)?.into_iter();
+    after
+        .find(|path| !before.contains(path))
+        .context("maturin ended without an error, but there is no wheel")
+}
+
+fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(files.filter(|path| path.extension() == Some(OsStr::new("whl"))).collect())
 }

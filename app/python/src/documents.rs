@@ -1,14 +1,16 @@
 //! Documents as iterators of Python, and Python's entries as documents.
 
 use crate::values::words;
-use crate::work::{Events, Next, Work, exception};
+use crate::work::{Events, Work, exception};
 use abreast::library;
 use abreast_documents::{Entry, Head, Item, ListWriter, Place, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
 use pyo3::types::PyBytes;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of JSON that are passed on together.
 const BATCH_BYTES: usize = 32 << 10;
@@ -16,7 +18,7 @@ const BATCH_BYTES: usize = 32 << 10;
 const BATCHES_WAITING: usize = 8;
 
 /// Entries of documents, in batches of JSON.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Reading {
     work: Work,
 }
@@ -46,21 +48,13 @@ impl Reading {
     }
 
     /// The next batch: a head, entries or statements; `None` at the end.
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
-        loop {
-            py.check_signals()?;
-            match self.work.next(py) {
-                Next::Event(text) => return Ok(Some(text)),
-                Next::Nothing => {}
-                Next::End => return self.work.end(py).map(|_| None),
-            }
-        }
+    fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.work.wait(py)
     }
 
     /// Ends the reading.
-    fn close(&mut self, py: Python<'_>) {
-        self.work.cancel();
-        let _ = self.work.end(py);
+    fn close(&self, py: Python<'_>) {
+        self.work.close(py);
     }
 }
 
@@ -104,26 +98,27 @@ impl Batch<'_> {
 }
 
 /// Writes a document of ResourceSync in pieces.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Writer {
-    writer: Option<ListWriter>,
+    writer: Mutex<Option<ListWriter>>,
 }
 
 #[pymethods]
 impl Writer {
-    /// Starts a document; `head` is JSON.
+    /// Starts a document; `head` is JSON, and `before` the number of entries in earlier documents of the list.
     #[new]
-    fn new(py: Python<'_>, head: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, head: &str, before: u64) -> PyResult<Self> {
         let head: Head = serde_json::from_str(head).map_err(refused)?;
         let writer = ListWriter::new(&head).map_err(|error| exception(py, error.into()))?;
-        Ok(Self { writer: Some(writer) })
+        Ok(Self { writer: Mutex::new(Some(writer.numbered_after(before))) })
     }
 
     /// Adds entries, a list of JSON, and returns the bytes that are complete.
-    fn entries<'py>(&mut self, py: Python<'py>, entries: &str) -> PyResult<Bound<'py, PyBytes>> {
+    fn entries<'py>(&self, py: Python<'py>, entries: &str) -> PyResult<Bound<'py, PyBytes>> {
         let entries: Vec<Entry> = serde_json::from_str(entries).map_err(refused)?;
-        let Some(writer) = &mut self.writer else {
-            return Err(PyValueError::new_err("it has ended"));
+        let mut writer = self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = &mut *writer else {
+            return Err(PyValueError::new_err("the document has already ended"));
         };
         for entry in &entries {
             writer.entry(entry).map_err(|error| exception(py, error.into()))?;
@@ -132,8 +127,10 @@ impl Writer {
     }
 
     /// Ends the document, and returns its last bytes.
-    fn end<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let rest = self.writer.take().map(ListWriter::finish).unwrap_or_default();
+    fn end<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let writer =
+            self.writer.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        let rest = writer.map(ListWriter::finish).unwrap_or_default();
         PyBytes::new(py, &rest)
     }
 }

@@ -1,12 +1,12 @@
 //! A run that follows a Source, as an iterator of Python.
 
 use crate::values::{json, words};
-use crate::work::{Next, WAITING_MAX, Work};
+use crate::work::{WAITING_MAX, Work};
 use abreast::library;
 use pyo3::prelude::*;
 
 /// The events of `sync --follow`, as JSON, until the iterator is closed.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Following {
     work: Work,
 }
@@ -22,23 +22,12 @@ impl Following {
     }
 
     /// The next event; `None` when the run has ended.
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
-        loop {
-            if let Err(raised) = py.check_signals() {
-                self.close(py);
-                return Err(raised);
-            }
-            match self.work.next(py) {
-                Next::Event(text) => return Ok(Some(text)),
-                Next::Nothing => {}
-                Next::End => return self.work.end(py).map(|_| None),
-            }
-        }
+    fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.work.wait(py)
     }
 
     /// Ends the run, and waits until the copy is free.
-    fn close(&mut self, py: Python<'_>) {
-        self.work.cancel();
-        let _ = self.work.end(py);
+    fn close(&self, py: Python<'_>) {
+        self.work.close(py);
     }
 }

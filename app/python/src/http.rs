@@ -5,15 +5,17 @@ use crate::work::{Work, exception};
 use abreast::library::{self, Call};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Status, media type and body.
 type Reply<'py> = (u16, String, Bound<'py, PyBytes>);
 
 /// A client of a server, which uses connections again.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Http {
     http: Arc<library::Http>,
+    is_closed: AtomicBool,
 }
 
 #[pymethods]
@@ -23,7 +25,17 @@ impl Http {
     fn new(py: Python<'_>, texts: Vec<String>, token: Option<String>) -> PyResult<Self> {
         let http = library::Http::new(words(texts), token.as_deref());
         let http = http.map_err(|failure| exception(py, failure))?;
-        Ok(Self { http: Arc::new(http) })
+        Ok(Self { http: Arc::new(http), is_closed: AtomicBool::new(false) })
+    }
+
+    /// A client with the same connections, to be closed alone.
+    fn share(&self) -> Self {
+        Self { http: Arc::clone(&self.http), is_closed: AtomicBool::new(false) }
+    }
+
+    /// Cancels the requests of all threads. Further ones are cancelled too.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Sends a request. `body` has a media type, and `limits` are the most bytes of the response, and whether only public
@@ -53,7 +65,7 @@ impl Http {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
             Ok(String::new())
         })?;
-        work.finish(py, None)?;
+        work.finish(py, None, Some(&self.is_closed))?;
         let reply = reply.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (status, media_type, body) =
             reply.map_or((0, String::new(), Vec::new()), |it| (it.status, it.media_type, it.body));

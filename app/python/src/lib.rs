@@ -49,7 +49,7 @@ fn sync(
     let work = Work::begin(py, wants_items, WAITING_MAX, move |events, cancel| {
         library::sync_once(words(texts), events, cancel).map(|summary| json(&summary))
     })?;
-    work.finish(py, event.as_ref())
+    work.finish(py, event.as_ref(), None)
 }
 
 /// An audit: its report.
@@ -63,7 +63,7 @@ fn audit(
     let work = Work::begin(py, wants_items, WAITING_MAX, move |events, cancel| {
         library::audit(words(texts), events, cancel).map(|report| json(&report))
     })?;
-    work.finish(py, event.as_ref())
+    work.finish(py, event.as_ref(), None)
 }
 
 /// A validation: the exit code, and a line of JSON for each document and finding, and for the summary.
@@ -73,5 +73,5 @@ fn validate(py: Python<'_>, texts: Vec<String>) -> PyResult<String> {
         library::validate(words(texts), cancel)
             .map(|(report, code)| format!("{code}\n{}", ndjson(&report)))
     })?;
-    work.finish(py, None)
+    work.finish(py, None, None)
 }

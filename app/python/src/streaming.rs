@@ -1,7 +1,7 @@
 //! The changes of a Source without a copy, as an iterator of Python.
 
 use crate::values::{json, words};
-use crate::work::{Next, Work};
+use crate::work::Work;
 use abreast::library;
 use abreast_destination::Output;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(50);
 const WAITING: usize = 16;
 
 /// Lines of `sync --follow` with the target `-`, until the iterator is closed.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Streaming {
     work: Work,
     accepted: Mutex<SyncSender<()>>,
@@ -41,18 +41,8 @@ impl Streaming {
     }
 
     /// The next event as JSON, or a line break and lines; `None` when the run has ended.
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
-        loop {
-            if let Err(raised) = py.check_signals() {
-                self.close(py);
-                return Err(raised);
-            }
-            match self.work.next(py) {
-                Next::Event(text) => return Ok(Some(text)),
-                Next::Nothing => {}
-                Next::End => return self.work.end(py).map(|_| None),
-            }
-        }
+    fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.work.wait(py)
     }
 
     /// Confirms the last lines: the state of the copy records them.
@@ -63,10 +53,9 @@ impl Streaming {
     }
 
     /// Ends the run, and waits until the state is free. Lines that were not accepted come again.
-    fn close(&mut self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) {
         self.closed.store(true, Ordering::Relaxed);
-        self.work.cancel();
-        let _ = self.work.end(py);
+        self.work.close(py);
     }
 }
 

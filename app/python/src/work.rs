@@ -6,7 +6,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,15 +55,16 @@ impl Observer for Events {
     }
 }
 
-/// A run on its own thread.
+/// A run on its own thread. Any thread of Python may use the methods, also while another one waits.
 pub(crate) struct Work {
     events: Mutex<Receiver<String>>,
     cancel: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<String, Failure>>>,
+    is_closed: AtomicBool,
+    thread: Mutex<Option<JoinHandle<Result<String, Failure>>>>,
 }
 
 /// What a run gave next.
-pub(crate) enum Next {
+enum Next {
     Event(String),
     /// No event came within a short time.
     Nothing,
@@ -88,16 +89,48 @@ impl Work {
         let thread = std::thread::Builder::new()
             .name("abreast".to_owned())
             .spawn(move || run(&Events { sender, wants_items }, &cancelled))?;
-        Ok(Self { events: Mutex::new(receiver), cancel, thread: Some(thread) })
+        Ok(Self {
+            events: Mutex::new(receiver),
+            cancel,
+            is_closed: AtomicBool::new(false),
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Asks the run to end soon.
-    pub(crate) fn cancel(&self) {
+    fn cancel(&self) {
         self.cancel.store(true, Ordering::Relaxed);
     }
 
+    /// Waits for the next event; `None` when the run has ended or was closed. The run continues after a signal; the
+    /// iterator of Python closes it.
+    ///
+    /// # Errors
+    /// The exception of a signal, or the error that ended the run.
+    pub(crate) fn wait(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        loop {
+            py.check_signals()?;
+            if self.is_closed.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match self.next(py) {
+                Next::Event(text) => return Ok(Some(text)),
+                Next::Nothing => {}
+                Next::End => return self.end(py).map(|_| None),
+            }
+        }
+    }
+
+    /// Cancels the run, and returns when the run has ended. A thread in [`Self::wait`] returns at once.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.cancel();
+        // Errors of a closed run concern nobody.
+        let _ = self.end(py);
+    }
+
     /// The next event, if one comes within a short time.
-    pub(crate) fn next(&self, py: Python<'_>) -> Next {
+    fn next(&self, py: Python<'_>) -> Next {
         let events = &self.events;
         let received = py.detach(|| match events.lock() {
             Ok(events) => events.recv_timeout(SIGNALS_EVERY),
@@ -114,26 +147,40 @@ impl Work {
     ///
     /// # Errors
     /// The error that ended the run, as an exception of the package.
-    pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<String> {
+    fn end(&self, py: Python<'_>) -> PyResult<String> {
         // Events that nobody receives would stop the run.
         while !matches!(self.next(py), Next::End) {}
-        let Some(thread) = self.thread.take() else { return Ok(String::new()) };
-        match py.detach(|| thread.join()) {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(failure)) => Err(exception(py, failure)),
-            Err(_) => Err(PyRuntimeError::new_err(
+        let thread = &self.thread;
+        // The lock is held until the run has ended, so that every caller waits for the end.
+        let joined = py.detach(|| {
+            let mut thread = thread.lock().unwrap_or_else(PoisonError::into_inner);
+            thread.take().map(JoinHandle::join)
+        });
+        match joined {
+            None => Ok(String::new()),
+            Some(Ok(Ok(result))) => Ok(result),
+            Some(Ok(Err(failure))) => Err(exception(py, failure)),
+            Some(Err(_)) => Err(PyRuntimeError::new_err(
                 "the run ended with a fault of the program (help: its message is on standard error)",
             )),
         }
     }
 
     /// Gives the events to a function of Python until the run has ended, and returns its result. A signal, or an
-    /// exception of the function, cancels the run.
+    /// exception of the function, cancels the run, as does `closed` once it is set.
     ///
     /// # Errors
     /// The exception of the signal or of the function, or the error that ended the run.
-    pub(crate) fn finish(mut self, py: Python<'_>, event: Option<&Py<PyAny>>) -> PyResult<String> {
+    pub(crate) fn finish(
+        self,
+        py: Python<'_>,
+        event: Option<&Py<PyAny>>,
+        closed: Option<&AtomicBool>,
+    ) -> PyResult<String> {
         loop {
+            if closed.is_some_and(|closed| closed.load(Ordering::Relaxed)) {
+                self.cancel();
+            }
             let step = py.check_signals().and_then(|()| match (self.next(py), event) {
                 (Next::End, _) => Ok(false),
                 (Next::Event(text), Some(event)) => event.call1(py, (text,)).map(|_| true),

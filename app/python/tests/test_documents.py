@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import pickle
 import resource
@@ -96,6 +97,13 @@ class DocumentTests(unittest.TestCase):
         self.assertEqual((moved.uri, moved.change, moved.datetime), ("http://h/e/1", "moved", "2026-03-01T09:00:00Z"))
         self.assertEqual([(link.rel, link.href) for link in moved.links],
                          [("url", "http://h/e/1.ttl"), ("target", "http://h/e/9")])
+        kinds = ["Create", "Add", "Update", "as:Create", "Deprecate", "Remove", "Delete", "Move", "Refresh", "Offer"]
+        items = [{"type": kind, "object": f"http://h/{number}", "endTime": "2026-03-01T09:00:00Z"}
+                 for number, kind in enumerate(kinds)]
+        page = abreast.read(json.dumps({"type": "OrderedCollectionPage", "orderedItems": items}).encode())
+        self.assertEqual([entry.change for entry in page.entries()],
+                         ["created", "added", "updated", "created", "deprecated", "removed", "deleted", "moved",
+                          "refresh", "other"])
         with self.assertRaises(abreast.UsageError):
             next(abreast.read(FEED, url="http://h/feed").statements())
         turtle = b"@prefix e: <http://h/> . e:a e:p 'x'@en ."

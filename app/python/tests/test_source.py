@@ -84,11 +84,13 @@ class SourceTests(ServedCase):
 
     def test_errors_have_the_details_of_the_server(self) -> None:
         with self.assertRaises(abreast.UsageError) as raised:
-            self.source.record([{"uri": "http://elsewhere.example/", "lenght": 3}])
+            self.source.record([{"uri": "http://elsewhere.example/", "lastmod": "yesterday"}])
         problem = raised.exception.problem
         assert problem is not None
         self.assertEqual((problem.status, problem.name), (422, "field"))
-        self.assertIn("length", str(raised.exception))
+        self.assertIn("lastmod", str(raised.exception))
+        with self.assertRaisesRegex(abreast.UsageError, "did you mean `length`"):
+            self.source.record([{"uri": "http://elsewhere.example/", "lenght": 3}])
         with self.assertRaises(abreast.UsageError) as raised:
             abreast.Source(self.server.url, set="other").info()
         self.assertEqual(raised.exception.name, "not-found")

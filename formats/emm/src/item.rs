@@ -5,8 +5,12 @@ use abreast_webtypes::{Moment, Precision, Timestamp, W3cDatetime};
 /// The kind of change that an activity reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The entity is new or different: Create, Add, Update.
-    Put,
+    /// The entity is new at the Source.
+    Create,
+    /// The entity is new in the feed, or different, if the feed does not distinguish these.
+    Add,
+    /// The entity has a new state, and was listed before.
+    Update,
     /// The entity still exists, but is deprecated.
     Deprecate,
     /// The entity left the feed: Remove.
@@ -19,6 +23,14 @@ pub enum Action {
     Refresh,
     /// A type that this crate does not know.
     Other,
+}
+
+impl Action {
+    /// Whether the entity exists with a new state. Readers treat Create, Add and Update alike, because a feed may use
+    /// any of the three for an entity that a reader does not have.
+    pub const fn is_put(self) -> bool {
+        matches!(self, Self::Create | Self::Add | Self::Update)
+    }
 }
 
 /// An activity of a feed, which is a change of entities.
@@ -150,10 +162,10 @@ pub(crate) fn local(kind: &str) -> &str {
 /// The action of a known type, and whether the type is written as in the specifications.
 pub(crate) fn action(kind: &str) -> Option<(Action, bool)> {
     const ACTIONS: [(&str, Action); 8] = [
-        ("Create", Action::Put),
-        ("Update", Action::Put),
+        ("Create", Action::Create),
+        ("Update", Action::Update),
         ("Delete", Action::Delete),
-        ("Add", Action::Put),
+        ("Add", Action::Add),
         ("Remove", Action::Remove),
         ("Deprecate", Action::Deprecate),
         ("Move", Action::Move),

@@ -31,7 +31,7 @@ fn the_wheel_is_installed_and_its_tests_pass() {
         .current_dir(root.join("app/python/tests"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("ABREAST_TEST_PYTHON", &python)
-        // Only the notebook uses packages of that environment.
+        // The notebook, and the tests of tables, use packages of that environment.
         .env("ABREAST_TEST_PACKAGES", packages)
         .env("ABREAST_TEST_GUIDE", root.join("docs/python.md")));
     assert!(!told.contains("skipped"), "{told}");

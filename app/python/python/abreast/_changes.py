@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -111,6 +112,8 @@ class SourceChanges(Iterator[SourceChange]):
         self._lines: List[str] = []
         self._is_delivered = False
         self._is_closed = False
+        # A function that handles a signal may close the iterator while the same thread closes it.
+        self._closing = threading.RLock()
         self._streaming = _abreast.Streaming(words_of({**options, "state": self.state}, [url, "-"]))
 
     def __iter__(self) -> "SourceChanges":
@@ -153,10 +156,13 @@ class SourceChanges(Iterator[SourceChange]):
             _content=None if content is None else base64.b64decode(content), _contents=self._contents)
 
     def close(self) -> None:
-        """End the run. Changes that were not processed come again."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._lines = []
+        """End the run, and wait until the state is free. Changes that were not processed come again.
+
+        Any thread may close the iterator, and more than once.
+        """
+        # The lines remain: without them, a thread in `__next__` would confirm them.
+        self._is_closed = True
+        with self._closing:
             self._streaming.close()
             if self._temporary is not None:
                 self._temporary.cleanup()

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from . import _abreast
 from ._errors import LimitError, UsageError
 from ._options import Option, words_of
+from ._rows import Time, links_of, row_of, time_of
 
 _T = TypeVar("_T")
 
@@ -21,8 +22,6 @@ _T = TypeVar("_T")
 ENTRIES_MAX = 50_000
 #: Entries that are written together.
 _BATCH = 1_000
-#: A time: W3C Datetime, or a `datetime` with a time zone.
-Time = Union[str, datetime]
 
 
 class _Record:
@@ -67,8 +66,8 @@ class Link(_Record):
 class Entry(_Record):
     """A resource, a change, or a link to a document. Times are texts in W3C Datetime.
 
-    `change` is `created`, `updated` or `deleted`; in Activity Streams also `deprecated`, `removed`, `moved`, `refresh`
-    and `other`, where `updated` stands for Create, Add and Update.
+    `change` is `created`, `updated` or `deleted`; in Activity Streams also `added`, `deprecated`, `removed`, `moved`,
+    `refresh` and `other`.
     """
 
     uri: str = ""
@@ -154,6 +153,7 @@ class Reader(Iterator[Union[Entry, Statement]]):
         self._reading = _abreast.Reading(words, bytes_, url, follow_indexes)
         self._follows = follow_indexes
         self._batch: Iterator[Union[Entry, Statement]] = iter(())
+        self._is_closed = False
         self.head = Head()
         #: Heads of all documents so far, at most 10,000.
         self.documents: List[Head] = []
@@ -179,11 +179,12 @@ class Reader(Iterator[Union[Entry, Statement]]):
         return self
 
     def __next__(self) -> Union[Entry, Statement]:
-        while True:
+        while not self._is_closed:
             for item in self._batch:
                 return item
             if not self._receive():
-                raise StopIteration
+                break
+        raise StopIteration
 
     def entries(self) -> Iterator[Entry]:
         """The entries of a document that is not RDF."""
@@ -200,8 +201,8 @@ class Reader(Iterator[Union[Entry, Statement]]):
             yield item
 
     def close(self) -> None:
-        """End the reading."""
-        self._batch = iter(())
+        """End the reading. Any thread may close the iterator, and more than once."""
+        self._is_closed = True
         self._reading.close()
 
     def __enter__(self) -> "Reader":
@@ -296,26 +297,8 @@ def read(
     return Reader(words_of(options, [source]), None, None, follow_indexes)
 
 
-def _time(value: Optional[Time]) -> Optional[str]:
-    if not isinstance(value, datetime):
-        return value
-    if value.tzinfo is None:
-        raise UsageError(f"the time {value} has no time zone", help="use datetime.now(timezone.utc), for example")
-    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
-
-
-def _values(entry: Union[Entry, Mapping[str, Any]]) -> Dict[str, Any]:
-    """The members of an entry that a document has."""
-    values = dict(entry) if isinstance(entry, Mapping) else entry.as_dict()
-    for name in ("position", "idempotency_key"):
-        values.pop(name, None)
-    for name in ("datetime", "lastmod", "at", "completed", "from", "until"):
-        if isinstance(values.get(name), datetime):
-            values[name] = _time(values[name])
-    links = values.get("links")
-    if links:
-        values["links"] = [dict(link) if isinstance(link, Mapping) else link.as_dict() for link in links]
-    return values
+#: Members of an entry in a document.
+_MEMBERS = tuple(field.name.rstrip("_") for field in fields(Entry))
 
 
 class _List:
@@ -328,7 +311,7 @@ class _List:
         self.entries = entries
         self._is_once = iter(entries) is entries
         self._is_read = False
-        given = [dict(link) if isinstance(link, Mapping) else link.as_dict() for link in links]
+        given = links_of(links)
         ups = [{"rel": "up", "href": up}] if up else []
         self._head = {name: value for name, value in head.items() if value is not None}
         self._head.update(capability=self._capability, links=ups + given)
@@ -345,21 +328,23 @@ class _List:
         """The document in pieces, for a response or a compressor."""
         yield from self._pieces(self._iterator())
 
-    def _pieces(self, entries: Iterator[Union[Entry, Mapping[str, Any]]], **head: Any) -> Iterator[bytes]:
-        writer = _abreast.Writer(json.dumps({**self._head, **head}))
-        count = 0
+    def _pieces(self, entries: Iterator[Union[Entry, Mapping[str, Any]]], before: int = 0,
+                **head: Any) -> Iterator[bytes]:
+        """The document in pieces. `before` is the number of entries in earlier parts."""
+        writer = _abreast.Writer(json.dumps({**self._head, **head}), before)
+        number = before
         while True:
-            batch = [_values(entry) for entry in islice(entries, _BATCH)]
+            batch = []
+            for number, entry in enumerate(islice(entries, _BATCH), number + 1):
+                values = row_of(entry, number, _MEMBERS)
+                values.pop("position", None)
+                batch.append(values)
             if not batch:
                 break
-            count += len(batch)
-            if count > ENTRIES_MAX:
+            if number - before > ENTRIES_MAX:
                 raise LimitError(f"a document has at most {ENTRIES_MAX} entries",
                                  help="use `write_parts`, which writes several documents and their index")
-            try:
-                yield writer.entries(json.dumps(batch))
-            except (TypeError, ValueError) as error:
-                raise error if isinstance(error, UsageError) else UsageError(str(error)) from error
+            yield writer.entries(json.dumps(batch))
         yield writer.end()
 
     def to_bytes(self) -> bytes:
@@ -402,7 +387,7 @@ class _List:
             if not part:
                 break
             path = root / f"{name}-{len(paths) + 1}.xml"
-            _replace(path, self._pieces(iter(part), links=[*self._head["links"], index]))
+            _replace(path, self._pieces(iter(part), len(paths) * size, links=[*self._head["links"], index]))
             listed.append({"uri": base + quote(path.name), **{k: v for k, v in own.items() if k in ("at", "from")}})
             paths.append(path)
         _replace(top, self._pieces(iter(listed), is_index=True))
@@ -434,8 +419,8 @@ class ResourceList(_List):
     def __init__(self, entries: Iterable[Union[Entry, Mapping[str, Any]]], *, at: Optional[Time] = None,
                  completed: Optional[Time] = None, up: Optional[str] = None,
                  links: Sequence[Union[Link, Mapping[str, Any]]] = ()) -> None:
-        begun = _time(at) or _time(datetime.now(timezone.utc).replace(microsecond=0))
-        super().__init__(entries, {"at": begun, "completed": _time(completed)}, up, links)
+        begun = time_of("at", at) or time_of("at", datetime.now(timezone.utc).replace(microsecond=0))
+        super().__init__(entries, {"at": begun, "completed": time_of("completed", completed)}, up, links)
 
 
 class ChangeList(_List):
@@ -449,4 +434,4 @@ class ChangeList(_List):
     def __init__(self, entries: Iterable[Union[Entry, Mapping[str, Any]]], *, from_: Time,
                  until: Optional[Time] = None, up: Optional[str] = None,
                  links: Sequence[Union[Link, Mapping[str, Any]]] = ()) -> None:
-        super().__init__(entries, {"from": _time(from_), "until": _time(until)}, up, links)
+        super().__init__(entries, {"from": time_of("from_", from_), "until": time_of("until", until)}, up, links)

@@ -160,6 +160,9 @@ class Follower(Iterator[Change]):
                 text = self._following.next()
             except CancelledError:
                 break
+            except BaseException:
+                self.close()
+                raise
             if text is None:
                 break
             event = _event(json.loads(text))
@@ -171,10 +174,9 @@ class Follower(Iterator[Change]):
         raise StopIteration
 
     def close(self) -> None:
-        """End the run, and wait until the copy is free."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._following.close()
+        """End the run, and wait until the copy is free. Any thread may close the iterator, and more than once."""
+        self._is_closed = True
+        self._following.close()
 
     def __enter__(self) -> "Follower":
         return self

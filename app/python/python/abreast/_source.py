@@ -4,18 +4,21 @@ import json
 import math
 import mimetypes
 import os
+import re
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _abreast
-from ._documents import Entry, Time, _made, _time, _values, read
-from ._errors import (AccessError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
+from ._documents import Entry, _made, read
+from ._errors import (AccessError, CancelledError, ConflictError, DiskError, Error, GapError, LimitError, ProblemDetails, SourceError,
                       TemporaryError, UsageError)
 from ._options import Option, words_of
+from ._rows import Time, row_of, time_of
 
 #: Changes of one batch; the server accepts 10,000.
 BATCH_MAX = 1_000
@@ -126,21 +129,26 @@ class Source:
 
         An entry has `uri`, and optionally `change` (`deleted`, otherwise the log decides), `lastmod`, `length`, `hash`,
         `type`, `encoding` and `links`. Batches of 1,000 are recorded completely or not at all. With an
-        `idempotency_key`, a repeated call records nothing; the same entries must be given again.
+        `idempotency_key`, a repeated call records nothing; the same entries must be given again. An error has the number
+        of the entry, from 1.
         """
         if isinstance(entries, (Entry, Mapping)):
             entries = [entries]
-        remaining, number, total = iter(entries), 0, Recorded()
+        remaining, number, before, total = iter(entries), 0, 0, Recorded()
         key = idempotency_key or f"python-{uuid.uuid4().hex}"
         while True:
-            batch = [_change(entry) for entry in islice(remaining, BATCH_MAX)]
+            batch = [_change(entry, place) for place, entry in enumerate(islice(remaining, BATCH_MAX), before + 1)]
             if not batch and number:
                 return total
             number += 1
             if not batch:
                 return Recorded(head=self.info().head)
             name = key if number == 1 else f"{key}.{number}"
-            done = self._json("POST", self._path("/changes"), json.dumps(batch).encode(), key=name)
+            try:
+                done = self._json("POST", self._path("/changes"), json.dumps(batch).encode(), key=name)
+            except UsageError as error:
+                raise _counted(error, before) from None
+            before += len(batch)
             total = Recorded(done["head"], total.recorded + done["recorded"], total.unchanged + done["unchanged"])
 
     def delete(self, uri: str) -> Recorded:
@@ -182,15 +190,15 @@ class Source:
 
         Raises `GapError` if the log was restored or created again: read `resources()`, and continue after `info().head`.
         """
-        return Changes(self, after, _time(since), wait, limit)
+        return Changes(self, after, time_of("since", since), wait, limit)
 
     def _path(self, rest: str) -> str:
         return f"/api/v1/sets/{quote(self.set, safe='')}{rest}"
 
     def _send(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",
-              key: Optional[str] = None) -> Tuple[int, Dict[str, Any]]:
+              key: Optional[str] = None, http: Optional[_abreast.Http] = None) -> Tuple[int, Dict[str, Any]]:
         sent = None if body is None else (body, kind)
-        status, answered, text = self._http.request(method, self.url + path, sent, key, (_ANSWER_MAX, False))
+        status, answered, text = (http or self._http).request(method, self.url + path, sent, key, (_ANSWER_MAX, False))
         return status, _parsed(answered, text)
 
     def _json(self, method: str, path: str, body: Optional[bytes] = None, kind: str = "application/json",
@@ -205,7 +213,10 @@ class Source:
 
 
 class Changes(Iterator[Entry]):
-    """An iterator over the changes of a set; see `Source.changes`."""
+    """An iterator over the changes of a set; see `Source.changes`.
+
+    The iterator is a context manager; `close()` ends a request that waits for changes.
+    """
 
     def __init__(self, source: Source, after: int, since: Optional[str], wait: float, limit: int) -> None:
         #: The position of the last change that was returned.
@@ -213,13 +224,17 @@ class Changes(Iterator[Entry]):
         self._source, self._since, self._wait, self._limit = source, since, wait, limit
         self._page: List[Dict[str, Any]] = []
         self._next = after
+        self._http = source._http.share()
+        self._is_closed = False
 
     def __iter__(self) -> "Changes":
         return self
 
     def __next__(self) -> Entry:
         waited = 0.0
-        while not self._page:
+        while not self._page or self._is_closed:
+            if self._is_closed:
+                raise StopIteration
             pause = 0 if self._wait <= waited else min(_WAIT_MAX, math.ceil(self._wait - waited)
                                                        if math.isfinite(self._wait) else _WAIT_MAX)
             query: Dict[str, Any] = {"after": self._next, "limit": self._limit}
@@ -227,7 +242,11 @@ class Changes(Iterator[Entry]):
                 query = {"since": self._since, "limit": self._limit}
             if pause:
                 query["wait"] = pause
-            status, values = self._source._send("GET", self._source._path("/changes?" + urlencode(query)))
+            path = self._source._path("/changes?" + urlencode(query))
+            try:
+                status, values = self._source._send("GET", path, http=self._http)
+            except CancelledError:
+                raise StopIteration from None
             if status == 409:
                 raise _error(status, values, self._source.url, GapError)
             self._source._checked(status, values)
@@ -240,6 +259,18 @@ class Changes(Iterator[Entry]):
         self.position = entry.position or self.position
         return entry
 
+    def close(self) -> None:
+        """End the iteration. Any thread may close the iterator, and more than once."""
+        self._is_closed = True
+        self._http.close()
+
+    def __enter__(self) -> "Changes":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
 
 def _set_info(values: Dict[str, Any]) -> SetInfo:
     names = set(SetInfo.__dataclass_fields__) - {"values"}
@@ -250,18 +281,33 @@ def _recorded(values: Mapping[str, Any]) -> Recorded:
     return Recorded(values["head"], values["recorded"], values["unchanged"])
 
 
-def _change(entry: Union[Entry, Mapping[str, Any]]) -> Dict[str, Any]:
+#: Members of an entry that the API accepts, and of an `Entry` that it does not.
+_MEMBERS = ("uri", "change", "datetime", "lastmod", "length", "hash", "type", "encoding", "links", "position",
+            "idempotency_key")
+_OTHERS = ("path", "capability", "at", "completed", "from", "until", "id", "title")
+
+
+def _change(entry: Union[Entry, Mapping[str, Any]], number: int) -> Dict[str, Any]:
     """An entry as the API accepts it."""
-    values = _values(entry)
-    for name in ("path", "capability", "at", "completed", "from", "until", "id", "title"):
-        if isinstance(entry, Entry):
-            values.pop(name, None)
-    if isinstance(entry, Mapping) and "idempotency_key" in entry:
-        values["idempotency_key"] = entry["idempotency_key"]
+    values = row_of(entry, number, _MEMBERS if isinstance(entry, Mapping) else (*_MEMBERS, *_OTHERS))
+    for name in ("position", *_OTHERS):
+        values.pop(name, None)
     if values.get("change") == "deleted":
         for name in ("hash", "length", "links", "lastmod", "type", "encoding"):
             values.pop(name, None)
     return values
+
+
+def _counted(error: UsageError, before: int) -> UsageError:
+    """An error of a batch, with the numbers of the entries in the whole call."""
+    problem = error.problem
+    if not before or problem is None:
+        return error
+    errors = [{**each, "change": each["change"] + before} if "change" in each else each for each in problem.errors]
+    detail = re.sub(r"^change (\d+):", lambda found: f"change {int(found[1]) + before}:", problem.detail)
+    counted = UsageError(f"{detail}; the first {before} entries are recorded", name=error.name, help=error.help)
+    counted.problem = replace(problem, errors=errors, detail=detail)
+    return counted
 
 
 def _parsed(kind: str, text: bytes) -> Dict[str, Any]:

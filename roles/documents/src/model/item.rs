@@ -57,8 +57,8 @@ pub struct Head {
 pub struct Entry {
     /// The URI as written in the document.
     pub uri: String,
-    /// Kind of the change: `created`, `updated`, `deleted`; in Activity Streams also `deprecated`, `removed`, `moved`,
-    /// `refresh` and `other`.
+    /// Kind of the change: `created`, `updated`, `deleted`; in Activity Streams also `added`, `deprecated`, `removed`,
+    /// `moved`, `refresh` and `other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// Time of the change at the Source.

@@ -56,7 +56,9 @@ fn head_of(url: &str, document: &Document, is_index: bool) -> Head {
 
 fn entry_of(item: &Item, object: &ReadObject) -> Entry {
     let change = match item.action {
-        Action::Put => "updated",
+        Action::Create => "created",
+        Action::Add => "added",
+        Action::Update => "updated",
         Action::Deprecate => "deprecated",
         Action::Remove => "removed",
         Action::Delete => "deleted",

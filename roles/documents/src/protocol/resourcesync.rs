@@ -4,7 +4,7 @@ use crate::model::error::Error;
 use crate::model::item::{Entry, Head, Link};
 use crate::protocol::{Next, Out, Source};
 use abreast_resourcesync::v1_1::{self, Capability, Change, Ln, ReadError, Reader, Root};
-use abreast_webtypes::{Digests, W3cDatetime};
+use abreast_webtypes::{Digests, W3cDatetime, excerpt};
 
 pub(crate) fn text(time: Option<W3cDatetime>) -> Option<String> {
     time.map(|time| time.instant.to_string())
@@ -114,6 +114,7 @@ pub struct ListWriter {
     root: Root,
     out: Vec<u8>,
     entries: u64,
+    before: u64,
 }
 
 impl ListWriter {
@@ -128,7 +129,14 @@ impl ListWriter {
         let written = head_to(head).map_err(|message| Error::Entry { number: 0, message })?;
         let mut out = Vec::new();
         v1_1::write_head(&mut out, &written);
-        Ok(Self { root: written.root, out, entries: 0 })
+        Ok(Self { root: written.root, out, entries: 0, before: 0 })
+    }
+
+    /// Counts entries in errors after those of earlier documents, for a list in several documents.
+    #[must_use]
+    pub fn numbered_after(mut self, before: u64) -> Self {
+        self.before = before;
+        self
     }
 
     /// Appends an entry.
@@ -137,9 +145,9 @@ impl ListWriter {
     /// A field cannot be written, or the document has [`ListWriter::ENTRIES_MAX`] entries.
     pub fn entry(&mut self, entry: &Entry) -> Result<(), Error> {
         self.entries += 1;
-        let number = self.entries;
+        let number = self.before.saturating_add(self.entries);
         let refused = |message: String| Error::Entry { number, message };
-        if number > Self::ENTRIES_MAX {
+        if self.entries > Self::ENTRIES_MAX {
             return Err(refused(format!("a document has at most {} entries", Self::ENTRIES_MAX)));
         }
         v1_1::write_entry(&mut self.out, self.root, &entry_to(entry).map_err(refused)?);
@@ -160,22 +168,26 @@ impl ListWriter {
 
 fn time(name: &str, value: Option<&String>) -> Result<Option<W3cDatetime>, String> {
     let Some(value) = value else { return Ok(None) };
-    W3cDatetime::parse(value.as_bytes()).map(Some).map_err(|error| format!("`{name}`: {error}"))
+    W3cDatetime::parse(value.as_bytes())
+        .map(Some)
+        .map_err(|error| format!("`{name}`: `{}`: {error}", excerpt(value)))
 }
 
 fn capability(value: Option<&String>) -> Result<Option<Capability>, String> {
     let Some(value) = value else { return Ok(None) };
     let found = Capability::from_token(value);
     let known = || Capability::ALL.map(Capability::token).join(", ");
-    found.map(Some).ok_or_else(|| {
-        format!("`capability`: `{}` is not one of {}", abreast_webtypes::excerpt(value), known())
-    })
+    found
+        .map(Some)
+        .ok_or_else(|| format!("`capability`: `{}` is not one of {}", excerpt(value), known()))
 }
 
 fn digests(value: Option<&String>) -> Result<Digests, String> {
     let mut digests = Digests::default();
     if let Some(value) = value {
-        digests.parse_into(value.as_bytes()).map_err(|error| format!("`hash`: {error}"))?;
+        digests
+            .parse_into(value.as_bytes())
+            .map_err(|error| format!("`hash`: `{}`: {error}", excerpt(value)))?;
     }
     Ok(digests)
 }
@@ -195,14 +207,11 @@ fn head_to(head: &Head) -> Result<v1_1::Head, String> {
 
 fn entry_to(entry: &Entry) -> Result<v1_1::Entry, String> {
     if let Some(fault) = abreast_webtypes::absolute_fault(&entry.uri) {
-        return Err(format!("`uri`: `{}`: {fault}", abreast_webtypes::excerpt(&entry.uri)));
+        return Err(format!("`uri`: `{}`: {fault}", excerpt(&entry.uri)));
     }
     let change = entry.change.as_deref().map(|word| {
         Change::from_token(word).ok_or_else(|| {
-            format!(
-                "`change`: `{}` is not created, updated or deleted",
-                abreast_webtypes::excerpt(word)
-            )
+            format!("`change`: `{}` is not created, updated or deleted", excerpt(word))
         })
     });
     Ok(v1_1::Entry {

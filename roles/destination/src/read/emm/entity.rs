@@ -27,8 +27,8 @@ static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
 /// Whether an activity may contain a patch of its entity.
 fn may_have_patch(item: &Item) -> bool {
-    let is_version =
-        matches!(item.action, Action::Put | Action::Deprecate | Action::Delete | Action::Remove);
+    let is_version = item.action.is_put()
+        || matches!(item.action, Action::Deprecate | Action::Delete | Action::Remove);
     item.objects.len() == 1 && is_version
 }
 
@@ -43,7 +43,7 @@ pub(super) fn each_change<E>(
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let change = match item.action {
-        Action::Put => Kind::Update,
+        Action::Create | Action::Add | Action::Update => Kind::Update,
         Action::Deprecate => Kind::Deprecate,
         Action::Remove => Kind::Remove,
         Action::Delete | Action::Move => Kind::Delete,

@@ -153,7 +153,7 @@ fn without_scheme(url: &str) -> &str {
 /// Whether an activity adds to, or removes from, a feed other than this one [iiif-discovery §3.5].
 fn is_of_other_feed(item: &Item, own: &[String]) -> bool {
     let named = match item.action {
-        Action::Put => item.target(),
+        action if action.is_put() => item.target(),
         Action::Remove => item.origin(),
         _ => return false,
     };

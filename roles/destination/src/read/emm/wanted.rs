@@ -38,7 +38,7 @@ pub(super) fn short_list<'o>(
     let (way, _) = way(requests, options, entry, &mut |_| ())?;
     let mut has_failed = false;
     let items = way.begin().document.items.iter();
-    let there = items.filter(|item| matches!(item.action, Action::Put | Action::Deprecate));
+    let there = items.filter(|item| item.action.is_put() || item.action == Action::Deprecate);
     let objects = there.flat_map(|item| &item.objects).filter(|object| is_admitted(&object.id));
     for object in objects.take(PROBES_MAX) {
         requests.check_cancelled()?;
