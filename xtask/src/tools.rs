@@ -40,6 +40,9 @@ impl Tools {
         });
         tools.add("curl", &["ABREAST_TEST_CURL"], || Ok(vec![program("curl", "curl")?]));
         tools.add("jq", &["ABREAST_TEST_JQ"], || Ok(vec![program("jq", "jq")?]));
+        tools.add("SQLite", &["ABREAST_TEST_SQLITE3"], || Ok(vec![program("sqlite3", "sqlite3")?]));
+        tools
+            .add("OpenSSL", &["ABREAST_TEST_OPENSSL"], || Ok(vec![program("openssl", "openssl")?]));
         tools.add("the NATS server", &["ABREAST_TEST_NATS"], || {
             Ok(vec![program("nats-server", "nats-server")?])
         });

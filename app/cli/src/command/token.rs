@@ -15,9 +15,11 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Examples:
   abreast token create --name loader --scope write --set records --data /var/lib/abreast > loader.token
+  abreast token create --name loader --scope write --config /etc/abreast.toml > loader.token
   abreast token list --config /etc/abreast.toml
   abreast token revoke loader --data /var/lib/abreast
 
+--config finds the store by `data` in the file; the sets of --set must be in the file. --data is the folder of the store.
 A running server applies a change within a second. The token itself is printed once and stored nowhere.
 Exit codes: 0 done, 1 other, 2 usage.";
 

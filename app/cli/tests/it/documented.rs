@@ -2,11 +2,11 @@
 //!
 //! Blocks of `sh` of a page run in order, in one shell that starts in an empty folder and ends at the first command that
 //! fails. A block of `text` directly after a block of `sh` is its standard output. In it, `…` stands for any text within
-//! a line, and a line `…` for any lines. A comment in HTML directly before a block limits it:
-//!
-//! - `<!-- not run: REASON -->`
-//! - `<!-- run with the feature NAME -->`: only in a build of the program with this feature
+//! a line, and a line `…` for any lines. `<!-- run with the feature NAME -->` directly before a block limits it to a
+//! build of the program with this feature. [`NOT_RUN`] lists the blocks that do not run, with reasons. Blocks of guides
+//! that are alternatives run in [`crate::guides`]; its test fails for a block that neither runs nor is listed.
 
+use crate::guides::{NOT_RUN, SESSIONS};
 use crate::world::without_settings;
 use abreast_testkit::endpoint::Endpoint;
 use abreast_testkit::http::unused_address;
@@ -36,7 +36,7 @@ pub(crate) const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
 pub(crate) const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
 
 /// Ports of the pages, which a test replaces by unused ones. The program listens on the first by default.
-const PORTS: [&str; 3] = ["8080", "8081", "4222"];
+const PORTS: [&str; 8] = ["8080", "8081", "4222", "8000", "8090", "8180", "8190", "8443"];
 
 /// Limit of the time for all commands of a page.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -46,16 +46,16 @@ const LIMIT: Duration = Duration::from_secs(240);
 const PAUSE: &str = "sleep 1.1; ";
 
 #[derive(Debug, Default, PartialEq)]
-struct Block {
+pub(crate) struct Block {
     /// Line of the page.
-    line: usize,
-    commands: String,
+    pub(crate) line: usize,
+    pub(crate) commands: String,
     /// The shown output.
     output: Option<String>,
 }
 
-/// The blocks of a page that run.
-fn blocks(text: &str, section: Option<&str>) -> Vec<Block> {
+/// The blocks of a page in a shell's language.
+pub(crate) fn blocks(text: &str, section: Option<&str>) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let (mut is_in_section, mut is_after_commands, mut may_run) = (section.is_none(), false, true);
     let mut lines = text.lines().enumerate().peekable();
@@ -83,7 +83,7 @@ fn blocks(text: &str, section: Option<&str>) -> Vec<Block> {
             let feature = comment.strip_prefix("run with the feature ");
             let is_built =
                 feature.is_some_and(|it| it == "oxigraph -->" && cfg!(feature = "oxigraph"));
-            may_run = is_built || feature.is_none() && !comment.starts_with("not run: ");
+            may_run = is_built || feature.is_none();
         } else if !line.is_empty() {
             if line.starts_with('#') && section.is_some() {
                 is_in_section = line.trim_start_matches('#').trim() == section.unwrap_or_default();
@@ -151,6 +151,18 @@ impl Shell {
     }
 }
 
+/// Text of a page in the repository.
+pub(crate) fn text_of(path: &str) -> String {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Reason why some commands of a page do not run.
+pub(crate) fn reason_against(path: &str, commands: &str) -> Option<&'static str> {
+    let mut listed = NOT_RUN.iter();
+    listed.find(|(page, start, _)| *page == path && commands.starts_with(start)).map(|it| it.2)
+}
+
 /// The commands of all blocks, the output of each in files of its own.
 fn script(blocks: &[Block], output: &Path) -> String {
     let mut script = "set -eu\n".to_owned();
@@ -165,6 +177,11 @@ fn script(blocks: &[Block], output: &Path) -> String {
     script
 }
 
+/// Ports for those of the pages.
+pub(crate) fn unused_ports() -> [u16; PORTS.len()] {
+    PORTS.map(|_| unused_address().port())
+}
+
 impl Page<'_> {
     /// A page of which all blocks run, with the program alone.
     pub(crate) const fn of(path: &'static str) -> Self {
@@ -172,25 +189,40 @@ impl Page<'_> {
     }
 
     pub(crate) fn check(&self) {
-        let Some(tools) =
-            self.programs.iter().map(|(_, it)| provided(self.path, it)).collect::<Option<Vec<_>>>()
-        else {
-            return;
-        };
-        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.path);
-        let mut text = fs::read_to_string(file).unwrap();
-        let ports = PORTS.map(|_| unused_address().port());
+        let is_listed = SESSIONS.contains(&(self.path, self.section));
+        assert!(is_listed, "SESSIONS has no row for {} {:?}", self.path, self.section);
+        let Some(tools) = self.tools() else { return };
+        let ports = unused_ports();
+        let mut blocks = blocks(&self.with_ports(&text_of(self.path), ports), self.section);
+        blocks.retain(|block| reason_against(self.path, &block.commands).is_none());
+        assert!(!blocks.is_empty(), "{} has no commands", self.path);
+        self.run(&blocks, &tools, ports[0], script);
+    }
+
+    /// The programs of the page, or nothing if one of them is missing.
+    pub(crate) fn tools(&self) -> Option<Vec<PathBuf>> {
+        self.programs.iter().map(|(_, it)| provided(self.path, it)).collect()
+    }
+
+    /// A text of the page with the ports of the test.
+    pub(crate) fn with_ports(&self, text: &str, ports: [u16; PORTS.len()]) -> String {
+        let mut text = text.to_owned();
         for (shown, port) in PORTS.into_iter().zip(ports).chain(self.ports.iter().copied()) {
-            for before in [":", "--port "] {
+            for before in [":", "--port ", "%3A"] {
                 text = text.replace(&format!("{before}{shown}"), &format!("{before}{port}"));
             }
         }
-        let blocks = blocks(&text, self.section);
-        assert!(!blocks.is_empty(), "{} has no commands", self.path);
-        self.run(&blocks, &tools, ports[0]);
+        text
     }
 
-    fn run(&self, blocks: &[Block], tools: &[PathBuf], port: u16) {
+    /// Runs the script of blocks, which writes the output of each to `NUMBER.out` and `NUMBER.err` in a folder.
+    pub(crate) fn run(
+        &self,
+        blocks: &[Block],
+        tools: &[PathBuf],
+        port: u16,
+        script: impl Fn(&[Block], &Path) -> String,
+    ) {
         let place = tempfile::tempdir().unwrap();
         let (work, output, bin) =
             (place.path().join("work"), place.path().join("output"), place.path().join("bin"));
@@ -212,6 +244,7 @@ impl Page<'_> {
         without_settings(&mut command);
         command.env("ABREAST_LISTEN", format!("127.0.0.1:{port}"));
         command.env("PATH", path).env("HOME", &work).env("LC_ALL", "C.UTF-8");
+        command.env("BIN", &bin);
         command.arg(file).current_dir(&work).process_group(0);
         let errors = fs::File::create(output.join("errors")).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
@@ -297,15 +330,14 @@ fn example_of_maintenance_works() {
 
 #[test]
 fn blocks_of_a_page_are_found() {
-    let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n\n<!-- not run: why -->\n```sh\nz\n```\n\n```text\ny\n```\n\
-                # B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";
+    let page = "# A\n```sh\nx\n```\n\n```text\ny\n```\n# B\n```sh\na\nb\n```\n\nWords.\n\n```text\nc\n```\n<!-- run with the feature no -->\n```sh\nd\n```\n";
     let block = |line, commands: &str, output: Option<&str>| Block {
         line,
         commands: commands.to_owned(),
         output: output.map(str::to_owned),
     };
-    assert_eq!(blocks(page, None), [block(3, "x\n", Some("y\n")), block(20, "a\nb\n", None)]);
-    assert_eq!(blocks(page, Some("B")), [block(20, "a\nb\n", None)]);
+    assert_eq!(blocks(page, None), [block(3, "x\n", Some("y\n")), block(11, "a\nb\n", None)]);
+    assert_eq!(blocks(page, Some("B")), [block(11, "a\nb\n", None)]);
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod former_sets;
 mod four_copies;
 mod from_dumps;
 mod full_disk;
+mod guides;
 mod hostile_text;
 mod hub_interop;
 mod hub_kills;

@@ -252,7 +252,9 @@ pub(crate) fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, E
             ExitCode::Locked,
             format!("another run{by} is working on {}", folder.display()),
         )
-        .with_help("wait for it, or stop it"));
+        .with_help(
+            "wait for the other run; stop a run with `--follow` first, and start it again afterwards",
+        ));
     };
     // Only for people; the lock itself does not depend on it.
     let _ = locked.describe(&format!("{}\n", std::process::id()));
