@@ -52,7 +52,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// The first label.
+    /// Text of the first label, for readers without a preferred language.
     pub fn label(&self) -> Option<&str> {
         Some(self.labels.first()?.text.as_str())
     }

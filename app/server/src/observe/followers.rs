@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Most followers in memory; the one with the oldest request is forgotten.
+/// Most followers in memory; the oldest request is forgotten first.
 const FOLLOWERS: usize = 1_000;
 /// A follower without a request for this long is forgotten, in microseconds.
 const FORGOTTEN_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
@@ -105,8 +105,8 @@ impl Followers {
         entry.streams.extend(stream.map(|sent| Arc::downgrade(&sent)));
     }
 
-    /// The followers, the last to ask first. A client with several open streams of a topic is the one
-    /// that is furthest behind.
+    /// The followers, the last to ask first. Of several open streams of a client for a topic, the
+    /// smallest offset counts.
     pub(crate) fn all(&self, now: Timestamp) -> Vec<Follower> {
         let mut followers = self.lock();
         followers.retain(|key, entry| {

@@ -4,7 +4,7 @@ use abreast_core::{DESCRIPTION_BYTES_MAX, Description};
 use abreast_webtypes::Label;
 
 /// Returns types and labels of an entity, up to the limits of the log. Labels are the objects of
-/// these predicates; if there are none, of the usual ones.
+/// these predicates, or of the usual ones if `label_predicates` is empty.
 pub(super) fn described(iri: &str, lines: &[u8], label_predicates: &[String]) -> Description {
     let summary = abreast_rdf::summary(lines, iri, label_predicates);
     let (mut labels, mut types) = (summary.labels, summary.classes);
