@@ -115,6 +115,7 @@ impl SiteReport {
             last_scan: watch.last_scan().map(|time| time.to_string()),
             unreadable_files: watch.problems(),
             held_deletions: watch.held().map_or(0, |held| held.missing),
+            held: watch.held_names().iter().map(|key| published.urls.naming().uri(key)).collect(),
             dumps: dump_use(set),
             ..SetStatus::default()
         };

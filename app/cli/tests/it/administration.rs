@@ -241,6 +241,11 @@ fn administrators_scan_dump_and_confirm_deletions() {
         let page = world.page(&cookie, "/admin/sets/papers");
         page.contains("Confirm 20 deletions") && page.contains("<dd>held</dd>")
     });
+    let page = world.page(&cookie, "/admin/sets/papers");
+    assert_eq!(page.matches("/papers/r/").count(), 20, "{page}");
+    let report = run(abreast().arg("status").arg(world.path("data"))).stdout;
+    let report = String::from_utf8(report).unwrap();
+    assert_eq!(report.matches("/papers/r/").count(), 20, "{report}");
     let overview = world.page(&cookie, "/admin/");
     assert!(overview.contains("<strong>Set papers:</strong>"), "{overview}");
     assert!(overview.contains("<a href=\"./sets/papers\">See Set papers</a>"), "{overview}");
@@ -362,7 +367,9 @@ fn followers_of_every_protocol_are_listed_with_their_lag() {
     };
     eventually("the set is read", || ask("/papers/changelist.xml", "probe", "") == 200);
     // Requests for other documents, and requests that fail, are not of followers.
-    for path in ["/papers/capabilitylist.xml", "/papers/", "/papers/r/1", "/papers/changelist/9.xml"] {
+    for path in
+        ["/papers/capabilitylist.xml", "/papers/", "/papers/r/1", "/papers/changelist/9.xml"]
+    {
         ask(path, "other", "");
     }
     let newest = [

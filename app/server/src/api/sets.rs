@@ -22,7 +22,7 @@ const CHECK: Duration = Duration::from_millis(50);
 struct SetAnswer<'s> {
     name: &'s str,
     title: &'s str,
-    /// `folder` or `records`.
+    /// `folder`, `entities` or `records`.
     kind: &'static str,
     capability_list: String,
     /// The common prefix of its resources' URIs.
@@ -35,6 +35,8 @@ struct SetAnswer<'s> {
     state: &'static str,
     /// Number of resources whose deletion is held.
     held_deletions: u64,
+    /// URIs of some of these resources.
+    held: Vec<String>,
 }
 
 pub(super) async fn all(context: &Context<'_>) -> Result<Answer, Problem> {
@@ -61,11 +63,16 @@ pub(super) async fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Pro
 fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>, Problem> {
     let published = &set.published;
     let head = log.head(published.id)?;
-    let held = set.published.watch.held();
+    let (watch, naming) = (&published.watch, published.urls.naming());
+    let held = watch.held();
     Ok(SetAnswer {
         name: &published.slug,
         title: &set.title,
-        kind: if published.representations.has_folder() { "folder" } else { "records" },
+        kind: match published.representations.has_folder() {
+            _ if naming.names_entities() => "entities",
+            true => "folder",
+            false => "records",
+        },
         capability_list: published.urls.capability_list(),
         resources: published.urls.resources(),
         head: head.position.0,
@@ -74,6 +81,7 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
         count: head.resources,
         state: SetState::of(log, published)?.name(),
         held_deletions: held.map_or(0, |held| held.missing),
+        held: watch.held_names().iter().map(|key| naming.uri(key)).collect(),
     })
 }
 

@@ -121,6 +121,9 @@ pub struct SetStatus {
     pub unreadable_files: u64,
     /// Deletions that wait for a confirmation.
     pub held_deletions: u64,
+    /// URIs of some of these resources, at most 20.
+    #[serde(default)]
+    pub held: Vec<String>,
     /// Subscribers, other hubs included, of the notifications of the set; absent without a hub.
     pub subscribers: Option<u64>,
     /// Notifications that the subscriber furthest behind lacks.

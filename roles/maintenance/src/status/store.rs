@@ -76,6 +76,11 @@ fn set_status(store: &Path, set: &SetSummary, topics: Option<&[TopicSummary]>) -
 }
 
 impl SetStatus {
+    /// Number of resources whose deletion is held, and whose URIs are not in the report.
+    pub fn more_held(&self) -> u64 {
+        self.held_deletions.saturating_sub(self.held.len() as u64)
+    }
+
     /// Adds the deliveries in the topics of the set.
     pub fn note_subscribers(&mut self, topics: &[TopicSummary]) {
         let part = format!("/{}/notify/", self.name);

@@ -64,6 +64,8 @@ pub struct ScanReport {
     pub ingest: IngestReport,
     /// Deletions that the guard holds, which are not recorded.
     pub held: Option<Held>,
+    /// Keys of some of the resources whose deletion is held.
+    pub(crate) held_names: Vec<String>,
     /// Resources whose deletion is not yet recorded.
     pub(crate) lost: Lost,
     /// Paths of files that replaced a folder whose resources are still in the log. The watch reads
@@ -150,6 +152,7 @@ fn scan_counted(
         report.held = Held::judge(&lost, now, before, report.emptied);
     }
     if report.held.is_some() {
+        report.held_names = lost.first;
         report.ingest.deferred.append(&mut report.replaced);
     } else if lost.too_many() {
         let options = ScanOptions { deletions: Deletions::Confirmed, ..options.clone() };

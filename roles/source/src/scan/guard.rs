@@ -159,6 +159,9 @@ impl Peak {
 /// Most keys of missing resources in memory. Beyond this limit, only the number is counted.
 const MAX_LOST: usize = 50_000;
 
+/// Most names of held deletions in memory.
+pub(crate) const HELD_NAMES: usize = 20;
+
 /// Resources whose files are missing, or excluded by the filter of the set.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
@@ -167,11 +170,16 @@ pub(crate) struct Lost {
     pub(crate) left_out: u64,
     /// Keys of the resources; empty if the number exceeds the limit.
     pub(crate) keys: Vec<String>,
+    /// The first keys, for people.
+    pub(crate) first: Vec<String>,
 }
 
 impl Lost {
     pub(crate) fn push(&mut self, key: String) {
         self.count += 1;
+        if self.first.len() < HELD_NAMES {
+            self.first.push(key.clone());
+        }
         if self.too_many() {
             self.keys = Vec::new();
         } else {
@@ -202,6 +210,8 @@ impl Lost {
     pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;
         self.left_out += other.left_out;
+        self.first.extend(other.first);
+        self.first.truncate(HELD_NAMES);
         if self.too_many() {
             self.keys = Vec::new();
         } else {

@@ -40,6 +40,8 @@ struct Inner {
     problem_texts: Vec<String>,
     folder: Option<Folder>,
     held: Option<Held>,
+    /// Keys of some of the resources whose deletion is held.
+    held_names: Vec<String>,
     /// In sets of entities: numbers of blank nodes that belong to several entities, and that do not
     /// belong to any entity.
     blank_nodes: Option<(u64, u64)>,
@@ -154,10 +156,16 @@ impl WatchStatus {
         inner.confirming
     }
 
-    /// Sets the deletions that the last scan holds.
-    pub(crate) fn set_held(&self, held: Option<Held>) {
+    /// Keys of the resources whose deletion is held, at most 20.
+    pub fn held_names(&self) -> Vec<String> {
+        self.lock().held_names.clone()
+    }
+
+    /// Sets the deletions that the last scan holds, with the keys of some of the resources.
+    pub(crate) fn set_held(&self, held: Option<Held>, names: Vec<String>) {
         let mut inner = self.lock();
         inner.held = held;
+        inner.held_names = names;
         inner.confirming = false;
     }
 

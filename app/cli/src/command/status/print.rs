@@ -150,6 +150,10 @@ impl Page {
         }
         if set.held_deletions > 0 {
             self.field(4, "held", &count(set.held_deletions, "deletion"));
+            for uri in &set.held {
+                self.text(6, uri);
+            }
+            self.left_out(set.more_held(), "held deletions");
         }
         if let Some(dumps) = &set.dumps {
             let newest = dumps.newest.as_deref().map(|newest| format!(", newest {newest}"));

@@ -53,7 +53,7 @@ pub(super) fn compare<'s>(
     let Merge { plan, mut report, blanks, describer, .. } = merge;
     (report.shared_blank_nodes, report.unreached_blank_nodes) = blanks.shared_and_unreached();
     report.unstable = describer.unstable();
-    report.judge(plan.deletions, known, target.options)?;
+    report.judge(plan.deletions(), known, target.options)?;
     Ok((plan.finish()?, report))
 }
 

@@ -1,6 +1,7 @@
 //! Plan of a comparison, stored on disk until the comparison is complete.
 
 use crate::origin::rdf::error::RdfError;
+use crate::scan::guard::HELD_NAMES;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -32,12 +33,14 @@ pub(in crate::origin) struct PlanWriter {
     out: BufWriter<File>,
     pub(in crate::origin) puts: u64,
     pub(in crate::origin) deletions: u64,
+    /// The first entities to delete.
+    deleted: Vec<String>,
 }
 
 impl PlanWriter {
     pub(in crate::origin) fn new(folder: &Path) -> io::Result<Self> {
         let out = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?);
-        Ok(Self { out, puts: 0, deletions: 0 })
+        Ok(Self { out, puts: 0, deletions: 0, deleted: Vec::new() })
     }
 
     pub(in crate::origin) fn put(
@@ -60,7 +63,15 @@ impl PlanWriter {
 
     pub(in crate::origin) fn delete(&mut self, iri: &str) -> io::Result<()> {
         self.deletions += 1;
+        if self.deleted.len() < HELD_NAMES {
+            self.deleted.push(iri.to_owned());
+        }
         self.write(b'D', iri, b"", b"")
+    }
+
+    /// Number of entities to delete, and some of their IRIs.
+    pub(in crate::origin) fn deletions(&self) -> (u64, Vec<String>) {
+        (self.deletions, self.deleted.clone())
     }
 
     fn write(&mut self, step: u8, iri: &str, witness: &[u8], lines: &[u8]) -> io::Result<()> {

@@ -10,7 +10,7 @@ use abreast_rdf::LeftOut;
 pub(super) const LEFT_OUT_NAMED: u64 = 10;
 
 /// Numbers of changes and problems in a new state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RdfReport {
     /// Number of entities in the new state.
     pub entities: u64,
@@ -29,6 +29,8 @@ pub struct RdfReport {
     /// Number of entities that cannot be recorded because their IRI or description is too large.
     /// Their recorded state does not change.
     pub left_out: u64,
+    /// IRIs of some of the entities whose deletion is held.
+    pub held_names: Vec<String>,
     /// Number of invalid statements that were skipped, as requested in the options.
     pub invalid_statements: u64,
     /// Number of blank nodes in the descriptions of several entities, each of which has a copy.
@@ -44,7 +46,7 @@ impl RdfReport {
     /// Decides on the deletions of a plan, for a set that had `known` entities.
     pub(crate) fn judge(
         &mut self,
-        deletions: u64,
+        (deletions, names): (u64, Vec<String>),
         known: u64,
         options: &RdfOptions,
     ) -> Result<(), RdfError> {
@@ -52,7 +54,11 @@ impl RdfReport {
         let before = if options.peak == 0 { known } else { options.peak };
         let held = Held::judge(&lost, known + self.created, before, self.entities == 0);
         self.held = held.filter(|_| !options.confirm_deletions);
-        self.deleted = if self.held.is_none() { deletions } else { 0 };
+        if self.held.is_some() {
+            self.held_names = names;
+        } else {
+            self.deleted = deletions;
+        }
         match self.held.filter(|_| !options.record_rest) {
             Some(held) => Err(RdfError::Deletions { held }),
             None => Ok(()),

@@ -343,7 +343,7 @@ impl Shared {
                 report.warn();
                 self.status
                     .set_blank_nodes(report.shared_blank_nodes, report.unreached_blank_nodes);
-                self.status.set_held(report.held);
+                self.status.set_held(report.held, report.held_names.clone());
                 if let Some(held) = report.held {
                     tracing::warn!(
                         "{name}: the deletion of {} of {} is held (help: if that is right, start with \

@@ -60,7 +60,7 @@ pub(super) async fn read(
     }
     poll.describe(batch).await?;
     let Poll { plan, mut report, .. } = poll;
-    report.judge(plan.deletions, known, target.options)?;
+    report.judge(plan.deletions(), known, target.options)?;
     record_state(target, plan.finish()?, &report, SystemClock.now())?;
     Ok(report)
 }

@@ -159,7 +159,7 @@ impl Round<'_> {
         if !options.hold_deletions.is_zero()
             && let Some(held) = Held::judge(&lost, resources, before, self.is_emptied())
         {
-            self.hold(held, Duration::ZERO);
+            self.hold(held, lost.first, Duration::ZERO);
             return Ok(());
         }
         let reading = Reading {

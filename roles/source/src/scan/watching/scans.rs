@@ -126,19 +126,27 @@ impl Round<'_> {
         self.unsure.scanned(begun.elapsed());
         let IngestReport { problem_count, problems, .. } = &report.ingest;
         status.scanned(SystemClock.now(), *problem_count, problems.clone());
+        // The scans that only repeat that deletions are held would fill the log.
+        let is_repeated =
+            self.hold.is_some() && report.held.is_some() && report.ingest.recorded == 0;
         match report.held {
-            Some(held) => self.hold(held, begun.elapsed()),
-            None => self.release(),
+            Some(held) => {
+                let names = std::mem::take(&mut report.held_names);
+                self.hold(held, names, begun.elapsed());
+            }
+            None => self.release(report.gone == 0),
         }
-        tracing::info!(
-            folder = %self.folder.path().display(),
-            files = report.files,
-            recorded = report.ingest.recorded,
-            gone = report.gone,
-            links_not_followed = report.links,
-            seconds = begun.elapsed().as_secs_f64(),
-            "scanned"
-        );
+        if !is_repeated {
+            tracing::info!(
+                folder = %self.folder.path().display(),
+                files = report.files,
+                recorded = report.ingest.recorded,
+                gone = report.gone,
+                links_not_followed = report.links,
+                seconds = begun.elapsed().as_secs_f64(),
+                "scanned"
+            );
+        }
         metrics::counter!("abreast_source_scans_total").increment(1);
         self.unsure.add(&mut report.ingest, true);
         let deferred = std::mem::take(&mut report.ingest.deferred);
@@ -149,7 +157,7 @@ impl Round<'_> {
     }
 
     /// Holds deletions until they are confirmed, the files are back, or the time is over.
-    pub(super) fn hold(&mut self, held: Held, scan_took: Duration) {
+    pub(super) fn hold(&mut self, held: Held, names: Vec<String>, scan_took: Duration) {
         let now = Instant::now();
         let next_scan =
             now + RETRY.max(scan_took * SHARE).min(self.watching.options.hold_deletions);
@@ -164,13 +172,18 @@ impl Round<'_> {
         let (since, before) =
             self.hold.as_ref().map_or((now, held.of), |hold| (hold.since, hold.before));
         self.hold = Some(Hold { since, next_scan, before });
-        self.watching.status.set_held(Some(held));
+        self.watching.status.set_held(Some(held), names);
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, are_files_back: bool) {
         if self.hold.take().is_some() {
-            tracing::info!(folder = %self.root.display(), "deletions are not held any more");
+            let folder = self.root.display();
+            if are_files_back {
+                tracing::info!(%folder, "the files whose deletion was held are there again");
+            } else {
+                tracing::info!(%folder, "the held deletions are recorded");
+            }
         }
-        self.watching.status.set_held(None);
+        self.watching.status.set_held(None, Vec::new());
     }
 }
