@@ -26,6 +26,6 @@ pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use status::{
     Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,
     HubStatus, ProblemStatus, PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION,
-    SetStatus, StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes, hub_status, status,
-    store_status,
+    SetStatus, StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes, hub_status,
+    replace_file, status, store_status,
 };

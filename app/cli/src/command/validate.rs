@@ -5,11 +5,13 @@ use crate::config::sync_args::parse_rate;
 use crate::program::errors::UsageError;
 use crate::values::address::is_url;
 use crate::values::sizes::parse_size;
+use abreast_maintenance::replace_file;
 use abreast_validator::{
     Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate,
 };
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -59,6 +61,9 @@ pub(crate) struct ValidateArgs {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Write the report to this file, which is replaced when the report is complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Exit with code 1 for findings of this severity or a higher one: note, warning, error
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
@@ -210,7 +215,18 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         Format::Json => ndjson(&report),
         Format::Html => html(&report),
     };
-    crate::program::terminal::report(told.trim_end());
+    let Some(file) = &args.output else {
+        crate::program::terminal::report(told.trim_end());
+        return ExitCode::from(exit_code(&report, args.fail_on));
+    };
+    if !report.cancelled
+        && let Err(error) = replace_file(file, told.as_bytes())
+    {
+        let error = anyhow::Error::new(error).context(format!("cannot write `{}`", file.display()));
+        let code = crate::program::exit::code(&error);
+        crate::program::logging::failure(&error, code);
+        return ExitCode::from(code);
+    }
     ExitCode::from(exit_code(&report, args.fail_on))
 }
 

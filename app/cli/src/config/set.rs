@@ -256,6 +256,7 @@ pub(super) fn check_set(
         description: set.description,
         licence: set.licence,
         contact: set.contact,
+        validation: set.validation,
         languages,
     };
     let versions = crate::config::versions::check(set.versions, problems)

@@ -232,3 +232,35 @@ fn pages_are_accessible_in_a_browser() {
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{text}");
 }
+
+#[test]
+fn the_last_validation_is_on_the_page_of_the_set() {
+    let place = tempfile::tempdir().unwrap();
+    let here = place.path().display();
+    fs::create_dir(place.path().join("maps")).unwrap();
+    fs::write(place.path().join("maps/a"), "text").unwrap();
+    let config = format!(
+        "data = \"{here}/store\"\n[[set]]\nname = \"maps\"\nfolder = \"{here}/maps\"\n\
+         validation = \"{here}/validation\"\n"
+    );
+    let path = place.path().join("abreast.toml");
+    fs::write(&path, config).unwrap();
+    let source = Source::start_config(path.to_str().unwrap());
+    let page = || String::from_utf8(source.answer("/maps/about.html").unwrap().1).unwrap();
+    assert!(!page().contains("Validation"), "{}", page());
+    let list = format!("http://{}/maps/capabilitylist.xml", source.address);
+    let report = place.path().join("validation");
+    let validate = |start: &str| {
+        let mut command = abreast();
+        command.args(["validate", start, "--format", "json", "--output"]).arg(&report);
+        command.output().unwrap()
+    };
+    let output = validate(&list);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let text = page();
+    assert!(text.contains("<dt>Validation</dt><dd>0 errors, 0 warnings in "), "{text}");
+    // A validation that could not read anything is not a result.
+    let closed = unused_address();
+    assert_eq!(validate(&format!("http://{closed}/")).status.code(), Some(5));
+    assert!(!page().contains("<dt>Validation</dt>"));
+}

@@ -9,7 +9,7 @@ mod report;
 mod store;
 
 pub use copy::copy_status;
-pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER};
+pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER, replace_file};
 pub use report::{
     Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,
     HubStatus, ProblemStatus, STATUS_VERSION, SetStatus, StatusReport, StoreStatus, TopicStatus,

@@ -8,3 +8,4 @@ mod page;
 mod turtle;
 
 pub use copies::{PublishedCopy, PublishedStatus, STALLED_AFTER};
+pub use files::replace_file;

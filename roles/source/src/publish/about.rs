@@ -1,7 +1,9 @@
 //! Human-readable description of a set.
 
+use super::validation::Validation;
 use abreast_core::Description;
 use abreast_webtypes::Label;
+use std::path::PathBuf;
 
 /// Human-readable description of a set, shown on the page of the set and in feeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,9 +18,16 @@ pub struct About {
     pub contact: Option<String>,
     /// Languages of labels, the best first.
     pub languages: Vec<String>,
+    /// Report of the last validation, as `abreast validate --format json` writes it.
+    pub validation: Option<PathBuf>,
 }
 
 impl About {
+    /// The result of the last validation, read from its report.
+    pub(crate) fn validation(&self) -> Option<Validation> {
+        Validation::read(self.validation.as_deref()?)
+    }
+
     /// The label of an entity for readers of these languages, the best first, then of the languages of
     /// the set; `None` without a label that people can see.
     pub fn label<'d>(

@@ -22,6 +22,7 @@ pub(crate) mod set_state;
 mod site;
 mod topic;
 mod topics;
+mod validation;
 
 pub use crate::names::urls::{SetUrls, SourceUrls};
 pub use about::About;
@@ -43,3 +44,4 @@ pub use set::PublishedSet;
 pub use site::{SiteDocument, SiteStage};
 pub use topic::{Topic, TopicContent};
 pub use topics::TopicDocument;
+pub use validation::Validation;

@@ -159,7 +159,7 @@ impl Peak {
 /// Most keys of missing resources in memory. Beyond this limit, only the number is counted.
 const MAX_LOST: usize = 50_000;
 
-/// Most names of held deletions in memory.
+/// Most keys in a list of held deletions for people.
 pub(crate) const HELD_NAMES: usize = 20;
 
 /// Resources whose files are missing, or excluded by the filter of the set.

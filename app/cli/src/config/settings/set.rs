@@ -18,6 +18,9 @@ settings! {
         licence: Option<String>;
         /// Contact: a mail address, or the address of a page.
         contact: Option<String>;
+        /// Report of the last validation for the page of the set, written by `abreast validate --format json --output FILE`
+        /// ([validating.md](validating.md#validation-on-the-page-of-a-set)).
+        validation: Option<PathBuf>;
         /// Follow symbolic links: only relative ones that lead to published files of the same folder.
         follow_links: Option<bool> = false, flag "--follow-links";
         /// Publish what matches one of these patterns, and nothing else but what other rules take

@@ -22,21 +22,26 @@ impl PublishedStatus {
         std::fs::create_dir_all(folder).with_context(task)?;
         for (name, text) in FILES.into_iter().zip(texts) {
             let task = || format!("cannot publish the state as `{}`", folder.join(name).display());
-            text.and_then(|text| replace(folder, name, &text)).with_context(task)?;
+            text.and_then(|text| replace_file(&folder.join(name), &text)).with_context(task)?;
         }
         Ok(())
     }
 }
 
-/// Replaces a file that everyone may read.
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file that everyone may read, in one step.
+///
+/// # Errors
+/// The file or its folder cannot be written.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".status-")
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(folder.join(name)).map_err(|error| error.error)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -58,7 +58,7 @@ impl Projection for Pages {
         let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
         let PagePath::OfSet(_, page) = &path else { return None };
         let asked = match page {
-            SetPage::Resources => View::parse(query, reader).map(Query::Resources),
+            SetPage::Resources => View::parse(query, reader).map(Box::new).map(Query::Resources),
             SetPage::Resource => Asked::parse(query).map(Query::Resource),
             SetPage::Changes => Earlier::parse(query, reader).map(Query::Changes),
             _ => return None,
@@ -138,7 +138,7 @@ struct Resolved<'p> {
 
 /// The query of a page.
 enum Query {
-    Resources(View),
+    Resources(Box<View>),
     Resource(Asked),
     Changes(Earlier),
 }
@@ -206,7 +206,9 @@ impl ResolvedDocument for Resolved<'_> {
                 let one_dump = u64::from(has_one_dump(set));
                 let parts =
                     u64::from(head.importing) | resources << 1 | changes << 2 | one_dump << 3;
-                [parts ^ snapshot << 4 ^ self.frame(), head.position.0]
+                let mut hasher = DefaultHasher::new();
+                set.about.validation().hash(&mut hasher);
+                [parts ^ snapshot << 4 ^ self.frame() ^ hasher.finish(), head.position.0]
             }
             PagePath::OfSource(SourcePage::Sitemaps) => {
                 let mut sum = [0, 0];

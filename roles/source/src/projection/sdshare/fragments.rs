@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Entries of a page.
+/// Most entries of a page of fragments.
 pub const ENTRIES_PER_PAGE: usize = 1_000;
 /// Resources that are read for a page of those which have not changed: a page ends there, and may
 /// have fewer entries then.
