@@ -265,6 +265,23 @@ fn administrators_scan_dump_and_confirm_deletions() {
     let log = world.page(&cookie, "/admin/log");
     let done = "carried out: POST /api/v1/sets/papers/deletions administrator=&quot;alice&quot;";
     assert!(log.contains(done), "{log}");
+    // The log also has what programs request by token.
+    let bearer =
+        format!("Authorization: Bearer {}\r\n", world.token("robot", &["--scope", "admin"]));
+    assert_eq!(world.ask("POST", "/api/v1/sets/papers/scan", &bearer, "").0, 202);
+    assert_eq!(world.ask("POST", "/api/v1/sets/papers/deletions", &bearer, "").0, 409);
+    let log = world.page(&cookie, "/admin/log");
+    let robot = "administrator=&quot;robot&quot;";
+    for line in [
+        "carried out: POST /api/v1/sets/papers/scan",
+        "refused: POST /api/v1/sets/papers/deletions",
+    ] {
+        assert!(log.contains(&format!("{line} {robot}")), "{log}");
+    }
+    // An error has a link to the pages.
+    let (status, page) = world.ask("GET", "/admin/sets/missing", &cookie, "");
+    assert_eq!(status, 404);
+    assert!(page.contains("<a href=\"../\">Administration</a>"), "{page}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use abreast_hub::Client;
 use abreast_source::projection::pages::HTML;
 use form::Form;
 use http::header::{ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, SET_COOKIE};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use hyper::body::{Body as _, Incoming};
 use session::Cookies;
 use std::sync::Arc;
@@ -112,21 +112,16 @@ async fn respond(
             Ok(form) => form,
             Err(refused) => return refused,
         };
-        let call = format!("/{path}");
-        let done = api::administer(site, heads, &call, head.uri.query(), *client).await;
-        let (name, query) = (administrator.name, at.query);
-        return match done {
+        let call = head.uri.path_and_query().map_or("", |whole| whole.as_str());
+        let Some(Ok(call)) = call.strip_prefix("/admin").map(str::parse::<Uri>) else {
+            return problem(StatusCode::NOT_FOUND, "there is no such form");
+        };
+        return match api::administer(site, heads, &call, *client, &administrator.name).await {
             Ok(_) => {
-                tracing::info!(administrator = name, %client, query, "carried out: POST {call}");
                 let back = form.get("back").filter(|back| is_page(back)).unwrap_or_default();
                 see(&format!("{}{back}", at.root()))
             }
-            Err(problem) => {
-                let answer = problem.answer();
-                let status = answer.status().as_u16();
-                tracing::warn!(administrator = name, %client, query, status, "refused: POST {call}");
-                answer
-            }
+            Err(problem) => problem.answer(),
         };
     }
     let (site, pages) = (Arc::clone(site), Arc::clone(pages));

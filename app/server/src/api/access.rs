@@ -67,6 +67,12 @@ pub(super) fn check<B>(
     Ok(if public { VisibleSets::All } else { VisibleSets::Only(token.sets) })
 }
 
+/// The name of the token in these headers; `None` without a known token.
+pub(super) fn name_of(context: &Context<'_>, headers: &HeaderMap) -> Option<String> {
+    let secret = secret(headers).ok()??;
+    Some(context.api.tokens.find(secret)?.name)
+}
+
 /// Whether a client that sends these headers may publish at the hub. `None` without a token: the
 /// hub then verifies the client in other ways.
 pub(crate) fn may_publish(site: &Site, headers: &HeaderMap) -> Option<bool> {

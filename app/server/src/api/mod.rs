@@ -154,39 +154,53 @@ async fn run(
         | Call::HubEnd(_)
         | Call::ConfirmDeletions(_)
         | Call::Dump(_)
-        | Call::Scan(_) => act(context, call, request.uri().query()).await,
+        | Call::Scan(_) => {
+            let administrator = access::name_of(context, request.headers()).unwrap_or_default();
+            act(context, call, request.uri(), &administrator).await
+        }
     }
 }
 
-/// Carries out an operation for operators, which has no body.
+/// Carries out an operation for operators, which has no body, and logs the administrator.
 async fn act(
     context: &Context<'_>,
     call: Call<'_>,
-    query: Option<&str>,
+    uri: &Uri,
+    administrator: &str,
 ) -> Result<Answer, Problem> {
-    match call {
+    let query = uri.query();
+    let done = match call {
         Call::HubReplay(id) => hub::replay(context, id, query).await,
         Call::HubEnd(id) => hub::end(context, id, query).await,
         Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
         Call::Dump(slug) => sets::dump(context, slug).await,
         Call::Scan(slug) => sets::scan(context, slug).await,
         _ => Err(Problem::new(ProblemKind::NotFound, "no form has this operation")),
+    };
+    let (client, path, query) = (&context.client, uri.path(), query.unwrap_or_default());
+    match &done {
+        Ok(_) => tracing::info!(administrator, %client, query, "carried out: POST {path}"),
+        Err(problem) => {
+            let status = problem.answer().status().as_u16();
+            tracing::warn!(administrator, %client, query, status, "refused: POST {path}");
+        }
     }
+    done
 }
 
-/// Carries out the operation with this path for an administrator, whose authorization the caller
-/// has checked.
+/// Carries out the operation at this path of the API for an administrator, whose authorization the
+/// caller has checked.
 pub(crate) async fn administer(
     site: &Arc<Site>,
     heads: &Heads,
-    path: &str,
-    query: Option<&str>,
+    uri: &Uri,
     client: Client,
+    administrator: &str,
 ) -> Result<Answer, Problem> {
     let Some(api) = &site.api else {
         return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
     };
-    let (operation, call) = find(&Method::POST, path)?;
+    let (operation, call) = find(&Method::POST, uri.path())?;
     let context = Context { site, heads, api, operation, client, seen: VisibleSets::All };
-    act(&context, call, query).await
+    act(&context, call, uri, administrator).await
 }

@@ -4,8 +4,9 @@
 use crate::message::body::ResponseBody;
 use crate::message::negotiate;
 use crate::message::respond::Answer;
+use crate::site::administration::AdminPath;
 use abreast_source::projection::pages::{Shell, content_security_policy, problem_page};
-use abreast_source::publish::{Institution, Publisher};
+use abreast_source::publish::Publisher;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
@@ -24,14 +25,14 @@ struct Problem {
     help: Option<String>,
 }
 
-/// The answer to a request with these headers, on the site of this publisher. `is_probe`: the body
-/// is the text of `/readyz`.
+/// The answer to a request for this path with these headers, on the site of this publisher.
 pub(crate) async fn present(
     answer: Answer,
+    path: &str,
     request: &HeaderMap,
     publisher: &Publisher,
-    is_probe: bool,
 ) -> Answer {
+    let is_probe = path == "/readyz";
     let is_problem = answer
         .headers()
         .get(CONTENT_TYPE)
@@ -60,7 +61,7 @@ pub(crate) async fn present(
             if let Some((name, policy)) = policy_of(publisher) {
                 head.headers.insert(name, policy);
             }
-            page_of(&problem, publisher.urls().base(), publisher.institution())
+            page_of(&problem, path, publisher)
         }
         None => shown.into_owned(),
     };
@@ -88,9 +89,13 @@ pub(crate) fn policy_of(publisher: &Publisher) -> Option<(HeaderName, HeaderValu
     Some((CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?))
 }
 
-fn page_of(problem: &Problem, base: &str, institution: &Institution) -> String {
+fn page_of(problem: &Problem, path: &str, publisher: &Publisher) -> String {
     let title = format!("{} {}", problem.status, problem.title);
-    problem_page(Shell::new(&title, base, institution), &problem.detail, problem.help.as_deref())
+    let mut shell = Shell::new(&title, publisher.urls().base(), publisher.institution());
+    if let Some(path) = path.strip_prefix("/admin/") {
+        shell = shell.below("Administration", AdminPath { path, query: "" }.root());
+    }
+    problem_page(shell, &problem.detail, problem.help.as_deref())
 }
 
 /// Shortens each absolute path of the file system to its last part. URLs, and paths in this

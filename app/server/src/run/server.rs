@@ -345,7 +345,6 @@ async fn handle(
     // Read the needed parts of the request before it is consumed.
     let accepted: HeaderMap =
         request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
-    let is_probe = request.uri().path() == "/readyz";
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -382,7 +381,7 @@ async fn handle(
     // Streams of events have a limit of their own, too.
     let counted = if is_stream(&answer) { ClientRequest::uncounted() } else { counted };
     let mut answer =
-        present(answer, &accepted, &site.publisher, is_probe).instrument(span.clone()).await;
+        present(answer, uri.path(), &accepted, &site.publisher).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -60,7 +60,7 @@ impl<'p> Shell<'p> {
 
     /// Adds a page above this one, the nearest last.
     #[must_use]
-    pub(crate) fn below(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
+    pub fn below(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.trail.push(Place { name: name.into(), url: url.into() });
         self
     }
