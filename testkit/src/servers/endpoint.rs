@@ -205,8 +205,9 @@ fn answer(
     stream: &mut TcpStream,
 ) -> bool {
     let text = request.text();
-    let is_query = request.path() == "/query";
-    if !is_query && request.path() != "/update" {
+    // Fuseki has a dataset in the path: `/DATASET/query`.
+    let is_query = request.path().ends_with("/query");
+    if !is_query && !request.path().ends_with("/update") {
         return send(stream, "404 Not Found", "", b"");
     }
     let kind = if is_query { "application/sparql-query" } else { "application/sparql-update" };

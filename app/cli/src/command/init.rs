@@ -1,10 +1,12 @@
 //! `abreast init`: writes a configuration file with comments, checks it, and prints the next commands.
 
 use crate::command::config_command::faults_of;
+use crate::config::access::parse_contact;
 use crate::config::{File, slug_of};
 use crate::program::errors::UsageError;
 use crate::program::terminal;
 use crate::store::stores::as_owner;
+use crate::values::address::{base_url, http_url};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
@@ -20,8 +22,9 @@ Examples:
   abreast init authorities.toml --rdf /srv/authorities --name authorities
   abreast init --records --name catalogue --data /var/lib/abreast
   abreast init mirror.toml --mirror https://papers.example.org/ --into /srv/mirrors/papers
+  abreast init --folder papers --title \"Papers of the institute\" --institution \"Example Library\" --contact data@example.org
 
-Without options, the command asks on a terminal. It writes FILE, checks it as `abreast config check` does, and prints the next three commands.
+Without one of --folder, --rdf, --records and --mirror, the command asks on a terminal, except for values that options set. Enter accepts the default in brackets. It writes FILE, checks it as `abreast config check` does, and prints the next three commands.
 Exit codes: 0 written, 1 other, 2 usage, or the file exists already, 13 disk or permission denied.";
 
 /// Options of `init`.
@@ -53,6 +56,18 @@ pub(crate) struct InitArgs {
     /// Title of the set for people
     #[arg(long, conflicts_with = "mirror")]
     title: Option<String>,
+    /// Licence of the set: an address or a name
+    #[arg(long, conflicts_with = "mirror")]
+    licence: Option<String>,
+    /// Contact for the set and on all pages: a mail address, or the address of a page
+    #[arg(long, conflicts_with = "mirror", value_parser = parse_contact)]
+    contact: Option<String>,
+    /// Name of the institution, at the top of each page
+    #[arg(long, value_name = "NAME", conflicts_with = "mirror")]
+    institution: Option<String>,
+    /// URL of the institution's own site
+    #[arg(long, value_name = "URL", requires = "institution", value_parser = http_url)]
+    institution_url: Option<String>,
     /// Public URL of the site
     #[arg(long, value_name = "URL", conflicts_with = "mirror")]
     base_url: Option<String>,
@@ -110,23 +125,123 @@ impl InitArgs {
             }
         };
         match kind {
-            Kind::Folder => self.folder = Some(question("Which folder?", ".")?.into()),
-            Kind::Rdf => self.rdf = Some(question("Which folder has the RDF files?", ".")?.into()),
+            Kind::Folder => self.folder = Some(asked_folder("Which folder?")?),
+            Kind::Rdf => self.rdf = Some(asked_folder("Which folder has the RDF files?")?),
             Kind::Records => {
                 self.records = true;
-                self.name = Some(question("Name of the set?", "records")?);
+                if self.name.is_none() {
+                    self.name = Some(question("Name of the set?", "records")?);
+                }
             }
             Kind::Mirror => {
-                self.mirror = Some(question("URL of the Source?", "")?);
+                self.mirror = Some(checked_question("URL of the Source?", "", http_url)?);
                 self.into = Some(question("Folder of the copy?", "copy")?.into());
+                return Ok(kind);
             }
         }
-        if kind != Kind::Mirror {
-            let base = question("Public URL of the site (empty: this machine only)?", "")?;
-            self.base_url = Some(base).filter(|base| !base.is_empty());
-        }
+        self.ask_for_other_file()?;
+        self.ask_for_description()?;
         Ok(kind)
     }
+
+    /// Asks for another file while the present one would be published with the folder.
+    fn ask_for_other_file(&mut self) -> Result<()> {
+        while let Some(folder) = published_with(self, &absolute(&self.file)?)
+            && let Some(parent) = folder.parent()
+        {
+            terminal::warning(&format!(
+                "`{}` would be in the published folder, and be published with it",
+                self.file.display()
+            ));
+            let beside = parent.join(self.file.file_name().unwrap_or("abreast.toml".as_ref()));
+            self.file = question("File to write?", &beside.to_string_lossy())?.into();
+        }
+        Ok(())
+    }
+
+    /// Asks for the texts that people and harvesters read about the set, and for the address.
+    fn ask_for_description(&mut self) -> Result<()> {
+        if self.title.is_none() {
+            self.title = Some(question("Title of the set?", &name_of(self))?);
+        }
+        if self.licence.is_none() {
+            let words = "Licence, as an address or a name (empty: none)?";
+            self.licence = Some(question(words, "")?).filter(|licence| !licence.is_empty());
+        }
+        if self.contact.is_none() {
+            let words = "Contact, a mail address or the address of a page (empty: none)?";
+            self.contact = optional_question(words, parse_contact)?;
+        }
+        if self.institution.is_none() {
+            let name = question("Name of your institution (empty: none)?", "")?;
+            self.institution = Some(name).filter(|name| !name.is_empty());
+        }
+        if self.institution.is_some() && self.institution_url.is_none() {
+            let words = "URL of your institution's own site (empty: none)?";
+            self.institution_url = optional_question(words, http_url)?;
+        }
+        if self.base_url.is_none() {
+            let words = "Public URL of the site (empty: this machine only)?";
+            self.base_url = optional_question(words, base_url)?;
+        }
+        Ok(())
+    }
+}
+
+/// A folder that exists, by default the present one.
+fn asked_folder(text: &str) -> Result<PathBuf> {
+    let folder = checked_question(text, ".", |answer| {
+        if Path::new(answer).is_dir() {
+            Ok(answer.to_owned())
+        } else {
+            Err(format!("`{answer}` is not a folder"))
+        }
+    })?;
+    Ok(folder.into())
+}
+
+/// Repeats a question until the answer has the right form; returns the checked answer.
+fn checked_question(
+    text: &str,
+    default: &str,
+    check: impl Fn(&str) -> Result<String, String>,
+) -> Result<String> {
+    loop {
+        match check(&question(text, default)?) {
+            Ok(answer) => break Ok(answer),
+            Err(fault) => terminal::warning(&fault),
+        }
+    }
+}
+
+/// An answer of the right form, or nothing for an empty line.
+fn optional_question(
+    text: &str,
+    check: impl Fn(&str) -> Result<String, String>,
+) -> Result<Option<String>> {
+    let check_answer = |answer: &str| {
+        if answer.is_empty() { Ok(String::new()) } else { check(answer) }
+    };
+    Ok(Some(checked_question(text, "", check_answer)?).filter(|answer| !answer.is_empty()))
+}
+
+/// The published folder that contains the file.
+fn published_with(args: &InitArgs, file: &Path) -> Option<PathBuf> {
+    let folder = [&args.folder, &args.rdf].into_iter().flatten().next()?;
+    let folder = std::fs::canonicalize(folder).ok()?;
+    let own = std::fs::canonicalize(file.parent()?).ok()?;
+    own.starts_with(&folder).then_some(folder)
+}
+
+/// Refuses to replace a file without `--force`.
+fn refuse_existing(args: &InitArgs) -> Result<()> {
+    if args.file.exists() && !args.force {
+        bail!(UsageError(format!(
+            "`{}` exists (help: choose another file, or --force to replace it)",
+            args.file.display()
+        )));
+    }
+    Ok(())
 }
 
 /// The answer of a person, or the default for an empty line.
@@ -146,22 +261,14 @@ pub(crate) fn question(text: &str, default: &str) -> Result<String> {
 /// Runs `init`.
 pub(crate) fn run(args: &InitArgs) -> Result<ExitCode> {
     let mut args = args.clone();
-    let file = absolute(&args.file)?;
-    if file.exists() && !args.force {
-        bail!(UsageError(format!(
-            "`{}` exists (help: choose another file, or --force to replace it)",
-            args.file.display()
-        )));
-    }
+    refuse_existing(&args)?;
     let kind = match args.kind() {
         Some(kind) => kind,
         None => args.ask()?,
     };
-    if let Some(folder) = [&args.folder, &args.rdf].into_iter().flatten().next()
-        && let (Ok(folder), Some(Ok(own))) =
-            (std::fs::canonicalize(folder), file.parent().map(std::fs::canonicalize))
-        && own.starts_with(&folder)
-    {
+    refuse_existing(&args)?;
+    let file = absolute(&args.file)?;
+    if published_with(&args, &file).is_some() {
         bail!(UsageError(format!(
             "`{}` would be in the published folder, and be published with it (help: name a file in another folder, such \
              as `abreast init ../abreast.toml`)",
@@ -257,6 +364,25 @@ fn store_of(args: &InitArgs, file: &Path) -> PathBuf {
     }
 }
 
+/// A line with a setting, or with an example in a comment.
+fn setting(key: &str, value: Option<&str>, example: &str) -> String {
+    let sign = if value.is_some() { "" } else { "#" };
+    format!("{sign}{key} = {}\n", quoted(value.unwrap_or(example)))
+}
+
+/// The table of the institution, in comments if no option has its name.
+fn institution(args: &InitArgs) -> String {
+    let name = args.institution.as_deref();
+    let contact = args.contact.as_deref().filter(|_| name.is_some());
+    format!(
+        "\n# The institution that the pages for people show: docs/web.md.\n{}[institution]\n{}{}{}",
+        if name.is_some() { "" } else { "#" },
+        setting("name", name, "Example Library"),
+        setting("url", args.institution_url.as_deref(), "https://library.example.org/"),
+        setting("contact", contact, "data@library.example.org"),
+    )
+}
+
 fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
     let data = store_of(args, file);
     let base = match &args.base_url {
@@ -275,6 +401,7 @@ fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
         quoted(&args.listen),
         path(&data)?,
     );
+    text.push_str(&institution(args));
     if kind == Kind::Records {
         text.push_str(
             "\n# The API, which records changes: docs/api.md. `abreast token create` makes the tokens that clients need.\n\
@@ -286,14 +413,11 @@ fn source(args: &InitArgs, kind: Kind, file: &Path) -> Result<String> {
         "\n# A set. Further sets are further tables `[[set]]`.\n[[set]]\n# Name of the set in its addresses.\nname = {}\n",
         quoted(name_of(args))
     );
-    match &args.title {
-        Some(title) => drop(writeln!(text, "title = {}", quoted(title))),
-        None => text.push_str("#title = \"Papers of the institute\"\n"),
-    }
-    text.push_str(
-        "#description = \"All papers since 1991.\"\n#licence = \"https://creativecommons.org/publicdomain/zero/1.0/\"\n\
-         #contact = \"data@example.org\"\n",
-    );
+    text.push_str(&setting("title", args.title.as_deref(), "Papers of the institute"));
+    text.push_str("#description = \"All papers since 1991.\"\n");
+    let licence = "https://creativecommons.org/publicdomain/zero/1.0/";
+    text.push_str(&setting("licence", args.licence.as_deref(), licence));
+    text.push_str(&setting("contact", args.contact.as_deref(), "data@example.org"));
     match (kind, &args.folder, &args.rdf) {
         (Kind::Rdf, _, Some(folder)) => {
             let _ = write!(

@@ -96,7 +96,7 @@ fn parse_pin(text: &str) -> Result<Pin, String> {
 const CONTACT_MAX: usize = 200;
 
 /// Checks a contact: it stands in a comment of a header [rfc9110 §10.1.5].
-fn parse_contact(text: &str) -> Result<String, String> {
+pub(crate) fn parse_contact(text: &str) -> Result<String, String> {
     let is_plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'(' | b')' | b'\\' | b'"');
     let is_page = text.starts_with("https://") || text.starts_with("http://");
     let is_mail =

@@ -307,7 +307,17 @@ fn tutorial_of_names_in_rdf_works() {
 
 #[test]
 fn client_in_shell_follows_a_set() {
-    Page { programs: &[CURL, JQ], ..Page::of("docs/follow-in-shell.md") }.check();
+    Page { programs: &[CURL, JQ, PYTHON], ..Page::of("docs/follow-in-shell.md") }.check();
+}
+
+#[test]
+fn client_in_shell_has_thirty_lines_of_commands() {
+    let text = text_of("docs/follow-in-shell.md");
+    let (_, script) = text.split_once("cat > follow.sh <<'END'\n").unwrap();
+    let (script, _) = script.split_once("\nEND\n").unwrap();
+    let is_command = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    assert_eq!(script.lines().filter(is_command).count(), 30);
+    assert!(script.lines().all(|line| line.len() <= 120), "a line is too long to read");
 }
 
 #[test]

@@ -127,25 +127,91 @@ fn nothing_is_replaced_published_or_guessed() {
     assert_eq!(code, 0, "{printed}");
 }
 
+/// Runs `init` on a pseudo terminal; returns whether it succeeds, and everything that the terminal shows.
+fn init_on_terminal(place: &Path, arguments: &str, answers: &str) -> (bool, String) {
+    let command = format!("{} init {arguments}", env!("CARGO_BIN_EXE_abreast"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(place);
+    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = script.stdin.take().unwrap();
+    input.write_all(answers.as_bytes()).unwrap();
+    let output = script.wait_with_output().unwrap();
+    drop(input);
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The settings of a file, which `config check` accepts.
+fn checked(file: &Path) -> toml::Table {
+    let check = run(abreast().args(["config", "check"]).arg(file));
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    fs::read_to_string(file).unwrap().parse().unwrap()
+}
+
 #[test]
 fn questions_are_asked_on_a_terminal() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
     fs::create_dir(place.join("papers")).unwrap();
-    let command = format!("{} init", env!("CARGO_BIN_EXE_abreast"));
-    let mut script = Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).current_dir(place);
-    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut answers = script.stdin.take().unwrap();
-    // An unknown kind is asked for again.
-    answers.write_all(b"shelf\nfolder\npapers\nhttps://papers.example.org/\n").unwrap();
-    let output = script.wait_with_output().unwrap();
-    drop(answers);
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{printed}");
-    let text = fs::read_to_string(place.join("abreast.toml")).unwrap();
-    assert!(text.contains("base_url = \"https://papers.example.org/\""), "{text}");
-    assert!(text.contains("name = \"papers\""), "{text}");
+    // An unknown kind, a missing folder and wrong addresses are asked for again.
+    let answers = "shelf\nfolder\nmissing\npapers\nThe \"papers\"\nCC0\nnobody\ndata@example.org\n\
+         Example Library\nlibrary\nhttps://library.example.org/\npapers\nhttps://papers.example.org/\n";
+    let (is_written, printed) = init_on_terminal(place, "", answers);
+    assert!(is_written, "{printed}");
+    for shown in
+        ["answer one of", "`missing` is not a folder", "not a contact", "wrote abreast.toml; next:"]
+    {
+        assert!(printed.contains(shown), "no `{shown}`\n{printed}");
+    }
+    let next = printed.lines().filter(|line| line.starts_with("  abreast "));
+    assert_eq!(next.count(), 3, "{printed}");
+    let settings = checked(&place.join("abreast.toml"));
+    let text = |table: &toml::Table, key: &str| table[key].as_str().unwrap().to_owned();
+    let institution = settings["institution"].as_table().unwrap();
+    let set = settings["set"][0].as_table().unwrap();
+    assert_eq!(text(&settings, "base_url"), "https://papers.example.org/");
+    assert_eq!(text(institution, "name"), "Example Library");
+    assert_eq!(text(institution, "url"), "https://library.example.org/");
+    assert_eq!(text(institution, "contact"), "data@example.org");
+    assert_eq!(text(set, "name"), "papers");
+    assert_eq!(text(set, "title"), "The \"papers\"");
+    assert_eq!(text(set, "licence"), "CC0");
+    assert_eq!(text(set, "contact"), "data@example.org");
+}
+
+#[test]
+fn enter_accepts_all_defaults_of_init() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let papers = place.join("papers");
+    fs::create_dir(&papers).unwrap();
+    // The default file would be in the default folder: the next question has a file outside.
+    let (is_written, printed) = init_on_terminal(&papers, "", &"\n".repeat(8));
+    assert!(is_written, "{printed}");
+    let settings = checked(&place.join("abreast.toml"));
+    assert!(!settings.contains_key("institution") && !settings.contains_key("base_url"));
+    assert_eq!(settings["set"][0]["title"].as_str(), Some("papers"));
+    assert!(fs::read_dir(&papers).unwrap().next().is_none(), "{printed}");
+    // A file that exists is not replaced.
+    let (is_written, printed) = init_on_terminal(&papers, "", &"\n".repeat(8));
+    assert!(!is_written && printed.contains("exists"), "{printed}");
+}
+
+#[test]
+fn options_answer_the_questions_of_init() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let options = "a.toml --title Names --licence CC0 --contact data@example.org --institution Library \
+         --institution-url https://library.example.org/ --name names --base-url https://names.example.org/";
+    let (is_written, printed) = init_on_terminal(place, options, "records\n");
+    assert!(is_written && printed.matches('?').count() == 1, "{printed}");
+    // Without a terminal, the same options need no answers.
+    let options = options.replace("a.toml", "b.toml --records");
+    let (code, printed) = init(place, &options.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(code, 0, "{printed}");
+    let [asked, given] =
+        ["a.toml", "b.toml"].map(|name| fs::read_to_string(place.join(name)).unwrap());
+    assert_eq!(asked, given);
+    assert!(given.contains("[institution]\nname = \"Library\"\n"), "{given}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod access_log;
 mod administration;
 mod aggregate;
 mod api;
+mod authority_feeds;
 mod backup_folders;
 mod backup_load;
 mod backup_places;

@@ -1,9 +1,9 @@
 //! The shell commands of the recipes run as written, as those of tutorials ([`crate::documented`]).
 
+use crate::authority_feeds;
 use crate::documented::{CURL, JQ, PYTHON, Page};
 use abreast_testkit::endpoint::Endpoint;
 use abreast_testkit::http::{Request, Server, send};
-use abreast_testkit::pages::{self, Answer};
 use abreast_testkit::{Running, provided};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -193,59 +193,26 @@ fn recipe_for_queues_works() {
     .check();
 }
 
-/// A feed in the form of the Library of Congress: the newest change of each entity, the newest first, on two pages, with
-/// days, lists of prefixed types, and no names of activities.
-fn congress() -> pages::Server {
-    const NAMES: [(&str, &str, &str); 3] = [
-        ("n3", "Lagerlöf, Selma", "2026-01-03"),
-        ("n2", "Blixen, Karen", "2026-01-02"),
-        ("n1", "Jansson, Tove", "2026-01-02"),
-    ];
-    let server = pages::Server::start();
-    let base = server.url("/authorities/names");
-    let page = |number: usize, names: &[(&str, &str, &str)]| {
-        let activity = |(id, label, day): &(&str, &str, &str)| {
-            let link = |ending: &str, media_type: &str| json!({"type": "Link", "href": format!("{base}/{id}{ending}"), "mediaType": media_type});
-            json!({"summary": format!("New: {label}"), "type": ["as:Add"], "published": day, "actor": "http://id.loc.gov/vocabulary/organizations/dlc",
-                "object": {"id": format!("{base}/{id}"), "type": ["madsrdf:Authority", "madsrdf:PersonalName"], "updated": day,
-                    "url": [link(".rdf", "application/rdf+xml"), link(".nt", "application/n-triples"), link(".json", "application/ld+json")]}})
-        };
-        let feed = format!("{base}/activitystreams/feed");
-        let mut document = json!({"@context": ["https://www.w3.org/ns/activitystreams#", "https://emm-spec.org/0.1/context.json"],
-            "summary": format!("Page {number} of 2 pages"), "id": format!("{feed}/{number}"), "type": "OrderedCollectionPage", "partOf": feed,
-            "orderedItems": names.iter().map(activity).collect::<Vec<_>>()});
-        if number == 1 {
-            document["next"] = json!(format!("{feed}/2"));
-        }
-        let answer =
-            Answer::ok(document.to_string()).header("content-type", "application/activity+json");
-        server.put(&format!("/authorities/names/activitystreams/feed/{number}"), answer);
-    };
-    page(1, &NAMES[..2]);
-    page(2, &NAMES[2..]);
-    for (id, label, _) in NAMES {
-        let mads = "http://www.loc.gov/mads/rdf/v1#";
-        let lines = format!(
-            "<{base}/{id}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{mads}PersonalName> .\n\
-             <{base}/{id}> <{mads}authoritativeLabel> \"{label}\"@en .\n"
-        );
-        let answer = Answer::ok(lines).header("content-type", "application/n-triples");
-        for ending in ["", ".nt"] {
-            server.put(&format!("/authorities/names/{id}{ending}"), answer.clone());
-        }
-    }
-    server
-}
-
 #[test]
 fn recipe_for_triple_stores_works() {
-    let (endpoint, feed) = (Endpoint::start(), congress());
+    let (oxigraph, fuseki) = (Endpoint::start(), Endpoint::start());
+    let (congress, getty, libris) =
+        (authority_feeds::congress(), authority_feeds::getty(), authority_feeds::libris());
     Page {
         programs: &[CURL, JQ],
-        ports: &[("7878", endpoint.port()), ("8082", feed.address().port())],
+        ports: &[
+            ("7878", oxigraph.port()),
+            ("3030", fuseki.port()),
+            ("8082", congress.address().port()),
+            ("8083", getty.address().port()),
+            ("8084", libris.address().port()),
+        ],
         ..Page::of("docs/recipes/triple-stores.md")
     }
     .check();
+    // Without curl or jq, the page does not run, and the list is empty. The login is `loader:secret`.
+    let heads = fuseki.heads();
+    assert!(heads.iter().all(|head| head.contains("Basic bG9hZGVyOnNlY3JldA==")), "{heads:?}");
 }
 
 #[test]
