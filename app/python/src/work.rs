@@ -116,7 +116,12 @@ impl Work {
             match self.next(py) {
                 Next::Event(text) => return Ok(Some(text)),
                 Next::Nothing => {}
-                Next::End => return self.end(py).map(|_| None),
+                Next::End => {
+                    let ended = self.end(py);
+                    // A run that was closed ends with an error of its cancellation.
+                    let is_closed = self.is_closed.load(Ordering::Relaxed);
+                    return if is_closed { Ok(None) } else { ended.map(|_| None) };
+                }
             }
         }
     }

@@ -11,7 +11,9 @@ use abreast_validator::{
 };
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -61,7 +63,7 @@ pub(crate) struct ValidateArgs {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Write the report to this file, which is replaced when the report is complete
+    /// Write the report to this file, which is replaced when the report is complete and at least one document was read
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Exit with code 1 for findings of this severity or a higher one: note, warning, error
@@ -219,8 +221,8 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         crate::program::terminal::report(told.trim_end());
         return ExitCode::from(exit_code(&report, args.fail_on));
     };
-    if !report.cancelled
-        && let Err(error) = replace_file(file, told.as_bytes())
+    if !(report.cancelled || report.saw_nothing())
+        && let Err(error) = write_report(file, told.as_bytes())
     {
         let error = anyhow::Error::new(error).context(format!("cannot write `{}`", file.display()));
         let code = crate::program::exit::code(&error);
@@ -228,6 +230,16 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         return ExitCode::from(code);
     }
     ExitCode::from(exit_code(&report, args.fail_on))
+}
+
+/// Replaces a file, also behind a link; writes to devices and pipes.
+fn write_report(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+        return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
+    }
+    // The path in the error is that of a temporary file, which means nothing to people.
+    replace_file(&target, bytes).map_err(|error| error.kind().into())
 }
 
 /// The exit code of a validation.

@@ -103,6 +103,8 @@ pub(crate) struct RdfOrigin {
     pub(crate) contexts: Contexts,
     /// The predicates of labels; empty for the usual ones.
     pub(crate) label_predicates: Vec<String>,
+    /// Languages of labels, the best first.
+    pub(crate) languages: Vec<String>,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) hold_deletions: Duration,
@@ -118,6 +120,7 @@ impl Default for RdfOrigin {
             leave_out_invalid: false,
             contexts: Contexts::bundled(),
             label_predicates: Vec::new(),
+            languages: Vec::new(),
             namespace: String::new(),
             digests: abreast_source::DigestPolicy::default(),
             hold_deletions: RdfOptions::new(PathBuf::new()).hold_deletions,
@@ -132,6 +135,7 @@ impl RdfOrigin {
         options.digests = self.digests;
         options.hold_deletions = self.hold_deletions;
         options.label_predicates.clone_from(&self.label_predicates);
+        options.languages.clone_from(&self.languages);
         options.skolemize.clone_from(&self.skolemize);
         options.base.clone_from(&self.base);
         options.sort.graphs.clone_from(&self.graphs);
@@ -249,6 +253,12 @@ pub(super) fn check_set(
         );
     }
     let dumps = crate::config::dumps::check(set.dumps.as_ref(), digests, problems);
+    if !set.languages.is_empty() && !rdf {
+        problems.push(
+            "`languages`: only entities have labels (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    }
     let languages = check_languages(&set.languages, problems);
     let title = set.title.unwrap_or_else(|| slug.clone());
     let about = abreast_source::publish::About {
@@ -288,6 +298,7 @@ pub(super) fn check_set(
             leave_out_invalid: set.leave_out_invalid,
             contexts,
             label_predicates: feeds.label_predicates.clone(),
+            languages: about.languages.clone(),
             namespace,
             digests,
             hold_deletions,

@@ -129,6 +129,22 @@ fn labels_are_in_the_language_of_the_reader() {
     assert!(list.contains("type=\"hidden\" name=\"lang\" value=\"ar\""), "{list}");
     let entity = page("/subjects/r/atlases?lang=ar", german);
     assert!(entity.contains("/subjects/r/maps?lang=ar\""), "{entity}");
+    // Each link of a page for two languages works, and so does an empty choice.
+    for path in ["resources.html", "changes.html", "r/atlases"] {
+        let shown = page(&format!("/subjects/{path}?lang=ar,de"), english[0]);
+        let links = shown.split("href=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let of_entities: Vec<_> = links.filter(|(link, _)| link.contains("lang=")).collect();
+        assert!(!of_entities.is_empty(), "{path}: {shown}");
+        for (link, _) in of_entities {
+            let path = &link[link.find("/subjects/").unwrap()..];
+            let answer = page(&path.replace("&amp;", "&"), english[0]);
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        }
+        assert!(page(&format!("/subjects/{path}?lang="), german).starts_with("HTTP/1.1 200"));
+    }
+    // The label that a search found is shown if it is not the name.
+    let found = page("/subjects/resources.html?q=maps", german);
+    assert!(found.contains(" · Maps</span>"), "{found}");
     assert!(page("/subjects/changes.html?lang=ar", german).contains("lang=\"ar\">خرائط</a>"));
     for path in ["resources.html?lang=%22", "changes.html?lang=a,,b", "r/maps?lang=a%20b"] {
         let answer = page(&format!("/subjects/{path}"), german);
@@ -259,8 +275,25 @@ fn the_last_validation_is_on_the_page_of_the_set() {
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     let text = page();
     assert!(text.contains("<dt>Validation</dt><dd>0 errors, 0 warnings in "), "{text}");
-    // A validation that could not read anything is not a result.
+    // A validation that could not read anything leaves the last result.
     let closed = unused_address();
     assert_eq!(validate(&format!("http://{closed}/")).status.code(), Some(5));
+    assert_eq!(page(), text);
+    fs::write(&report, "{\"type\":\"finding\"}\n").unwrap();
     assert!(!page().contains("<dt>Validation</dt>"));
+    // Links remain, and a place that cannot be written is an error.
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(&report, &link).unwrap();
+    let write = |file: &Path| {
+        let mut command = abreast();
+        command.args(["validate", &list, "--format", "json", "--output"]).arg(file);
+        command.output().unwrap()
+    };
+    assert!(write(&link).status.success() && link.is_symlink());
+    assert!(page().contains("<dt>Validation</dt>"));
+    let pipe = Path::new("/dev/null");
+    assert!(write(pipe).status.success() && !pipe.is_file());
+    let refused = write(&place.path().join("none/report"));
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && !error.contains(".status-"), "{error}");
 }

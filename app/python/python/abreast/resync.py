@@ -99,13 +99,20 @@ def _seconds_property(name: str, about: str) -> Any:
     return property(lambda self: _timestamp(getattr(self, "_" + name)), written, doc=about)
 
 
+def _check_digest(name: str, value: str) -> None:
+    length = _HEXADECIMAL.get(name)
+    if length is None:
+        raise ValueError(f"{name!r} is not a digest algorithm: use one of {', '.join(_HEXADECIMAL)}")
+    if not re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", value):
+        raise ValueError(f"{value!r} is not a {name} digest of {length} hexadecimal digits")
+
+
 def _digest_property(name: str, about: str) -> Any:
     def written(self: Any, value: Optional[str]) -> None:
         if value is None:
             self._hashes.pop(name, None)
             return
-        if not re.fullmatch(rf"[0-9a-fA-F]{{{_HEXADECIMAL[name]}}}", value):
-            raise ValueError(f"{value!r} is not a {name} digest of {_HEXADECIMAL[name]} hexadecimal digits")
+        _check_digest(name, value)
         self._hashes[name] = value
 
     return property(lambda self: self._hashes.get(name), written, doc=about)
@@ -235,8 +242,12 @@ class Resource(_Linked):
 
     @hash.setter
     def hash(self, value: Optional[str]) -> None:
-        parts = [part.partition(":") for part in (value or "").split()]
-        self._hashes = {name: digest for name, _, digest in parts}
+        hashes: Dict[str, str] = {}
+        for part in (value or "").split():
+            name, _, digest = part.partition(":")
+            _check_digest(name, digest)
+            hashes[name] = digest
+        self._hashes = hashes
 
     @property
     def basename(self) -> str:

@@ -32,6 +32,11 @@ pub(crate) fn is_path(path: &str) -> bool {
     path == "/admin" || path.starts_with(PREFIX)
 }
 
+/// The relative address of `/admin/` from a path below it.
+pub(crate) fn root_of(path: &str) -> Option<String> {
+    Some(AdminPath { path: path.strip_prefix(PREFIX)?, query: "" }.root())
+}
+
 /// Answers a request for a page or from a form.
 pub(crate) async fn answer(
     site: &Arc<Site>,

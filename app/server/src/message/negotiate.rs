@@ -63,7 +63,7 @@ mod tests {
     fn languages_are_sorted_by_weight() {
         let headers =
             [(ACCEPT_LANGUAGE, "en;q=0.5, de-AT, *;q=0.1, fr;q=0, it;q=0.8".parse().unwrap())];
-        assert_eq!(languages(&headers.into_iter().collect()), ["de-at", "de", "it"]);
+        assert_eq!(languages(&headers.into_iter().collect()), ["de-at", "de", "it", "en"]);
         assert!(languages(&HeaderMap::new()).is_empty());
     }
 

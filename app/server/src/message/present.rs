@@ -4,7 +4,6 @@
 use crate::message::body::ResponseBody;
 use crate::message::negotiate;
 use crate::message::respond::Answer;
-use crate::site::administration::AdminPath;
 use abreast_source::projection::pages::{Shell, content_security_policy, problem_page};
 use abreast_source::publish::Publisher;
 use bytes::Bytes;
@@ -25,14 +24,19 @@ struct Problem {
     help: Option<String>,
 }
 
-/// The answer to a request for this path with these headers, on the site of this publisher.
-pub(crate) async fn present(
-    answer: Answer,
-    path: &str,
-    request: &HeaderMap,
-    publisher: &Publisher,
-) -> Answer {
-    let is_probe = path == "/readyz";
+/// The request that an answer is for.
+pub(crate) struct Asked<'r> {
+    /// The path of the request.
+    pub(crate) path: &'r str,
+    /// The fields of the request that choose the form.
+    pub(crate) headers: &'r HeaderMap,
+    /// The relative address of `/admin/`, for a request below it.
+    pub(crate) admin: Option<String>,
+}
+
+/// The answer to a request, on the site of this publisher.
+pub(crate) async fn present(answer: Answer, asked: Asked<'_>, publisher: &Publisher) -> Answer {
+    let (request, is_probe) = (asked.headers, asked.path == "/readyz");
     let is_problem = answer
         .headers()
         .get(CONTENT_TYPE)
@@ -61,7 +65,7 @@ pub(crate) async fn present(
             if let Some((name, policy)) = policy_of(publisher) {
                 head.headers.insert(name, policy);
             }
-            page_of(&problem, path, publisher)
+            page_of(&problem, asked.admin, publisher)
         }
         None => shown.into_owned(),
     };
@@ -89,11 +93,11 @@ pub(crate) fn policy_of(publisher: &Publisher) -> Option<(HeaderName, HeaderValu
     Some((CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?))
 }
 
-fn page_of(problem: &Problem, path: &str, publisher: &Publisher) -> String {
+fn page_of(problem: &Problem, admin: Option<String>, publisher: &Publisher) -> String {
     let title = format!("{} {}", problem.status, problem.title);
     let mut shell = Shell::new(&title, publisher.urls().base(), publisher.institution());
-    if let Some(path) = path.strip_prefix("/admin/") {
-        shell = shell.below("Administration", AdminPath { path, query: "" }.root());
+    if let Some(admin) = admin {
+        shell = shell.below("Administration", admin);
     }
     problem_page(shell, &problem.detail, problem.help.as_deref())
 }

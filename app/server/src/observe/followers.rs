@@ -7,8 +7,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Most followers in memory; the oldest request is forgotten first.
+/// Most followers by requests in memory; the oldest request is forgotten first. Streams are limited
+/// by their places.
 const FOLLOWERS: usize = 1_000;
+/// Most followers by requests of one client, with different programs and sets.
+const OF_CLIENT: usize = 100;
 /// A follower without a request for this long is forgotten, in microseconds.
 const FORGOTTEN_MICROS: i64 = 7 * 24 * 3_600 * 1_000_000;
 /// Most bytes of the name of a client's program.
@@ -63,6 +66,32 @@ struct Entry {
     streams: Vec<Weak<AtomicU64>>,
 }
 
+impl Entry {
+    /// Removes closed streams, and returns whether others are open.
+    fn has_streams(&mut self) -> bool {
+        self.streams.retain(|stream| stream.strong_count() > 0);
+        !self.streams.is_empty()
+    }
+}
+
+/// Forgets the oldest request of the same client, or of all, if there are as many as allowed.
+fn make_room(followers: &mut HashMap<Key, Entry>, new: &Key) {
+    let polls = || followers.iter().filter(|(key, _)| !key.is_stream);
+    let own = || polls().filter(|(key, _)| key.client == new.client);
+    let oldest = if new.is_stream {
+        None
+    } else if own().count() >= OF_CLIENT {
+        own().min_by_key(|(_, entry)| entry.last_request)
+    } else if polls().count() >= FOLLOWERS {
+        polls().min_by_key(|(_, entry)| entry.last_request)
+    } else {
+        None
+    };
+    if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+        followers.remove(&oldest);
+    }
+}
+
 /// The followers of all sets. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Followers(Arc<Mutex<HashMap<Key, Entry>>>);
@@ -85,14 +114,9 @@ impl Followers {
         };
         let key = Key { client, program, of, is_stream: stream.is_some() };
         let mut followers = self.lock();
-        if followers.len() >= FOLLOWERS
-            && !followers.contains_key(&key)
-            && let Some(oldest) = followers
-                .iter()
-                .min_by_key(|(_, entry)| entry.last_request)
-                .map(|(key, _)| key.clone())
-        {
-            followers.remove(&oldest);
+        if !followers.contains_key(&key) {
+            followers.retain(|key, entry| !key.is_stream || entry.has_streams());
+            make_room(&mut followers, &key);
         }
         let entry = followers.entry(key).or_insert_with(|| Entry {
             last_request: now,
@@ -101,7 +125,7 @@ impl Followers {
         });
         entry.last_request = now;
         entry.position = position;
-        entry.streams.retain(|stream| stream.strong_count() > 0);
+        entry.has_streams();
         entry.streams.extend(stream.map(|sent| Arc::downgrade(&sent)));
     }
 
@@ -110,10 +134,9 @@ impl Followers {
     pub(crate) fn all(&self, now: Timestamp) -> Vec<Follower> {
         let mut followers = self.lock();
         followers.retain(|key, entry| {
-            entry.streams.retain(|stream| stream.strong_count() > 0);
             let is_recent =
                 entry.last_request.as_micros() > now.as_micros().saturating_sub(FORGOTTEN_MICROS);
-            if key.is_stream { !entry.streams.is_empty() } else { is_recent }
+            if key.is_stream { entry.has_streams() } else { is_recent }
         });
         let mut all: Vec<Follower> = followers
             .iter()
@@ -188,6 +211,16 @@ mod tests {
             |now| followers.all(at(now)).into_iter().map(|found| found.at).collect::<Vec<_>>();
         assert_eq!(offsets(2), [FollowerAt::Sent(7)], "the stream that is furthest behind");
         drop(one);
+        for number in 0..2 * FOLLOWERS {
+            let program = HeaderValue::from_str(&number.to_string()).unwrap();
+            let following = Following::Set("maps".into(), Position(1));
+            followers.record(following, "192.0.2.9".into(), Some(&program), at(2));
+        }
+        assert_eq!(
+            followers.all(at(3)).len(),
+            OF_CLIENT + 1,
+            "one client does not displace others"
+        );
         assert_eq!(offsets(100 * 24 * 3_600), [FollowerAt::Sent(9)]);
         drop(two);
         assert!(offsets(3).is_empty());

@@ -31,13 +31,18 @@ pub(crate) async fn answer(
     let Some(iri) = set.published.urls.naming().key_at(path) else { return Ok(nothing()) };
     let mut reader = Reader::of_browser(languages(headers));
     let mut named = None;
-    for field in query.unwrap_or_default().split('&').filter(|field| !field.is_empty()) {
-        if let Some(form) = field.strip_prefix("syntax=").and_then(form_of) {
-            named = Some(form);
-        } else if let Some(asked) = field.strip_prefix("lang=").and_then(Reader::of_address) {
-            reader = asked;
-        } else {
-            return Ok(nothing());
+    for (field, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*field {
+            "syntax" => match form_of(&value) {
+                Some(form) => named = Some(form),
+                None => return Ok(nothing()),
+            },
+            "lang" if value.is_empty() => {}
+            "lang" => match Reader::of_address(&value) {
+                Some(asked) => reader = asked,
+                None => return Ok(nothing()),
+            },
+            _ => return Ok(nothing()),
         }
     }
     let accept = accept_of(headers);

@@ -11,7 +11,7 @@ use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
-use crate::message::present::present;
+use crate::message::present::{Asked, present};
 use crate::message::respond::{Answer, problem, see_other, text, try_later};
 use crate::observe::access::{Entry, REQUEST_ID};
 use crate::observe::followers::Following;
@@ -380,8 +380,8 @@ async fn handle(
     };
     // Streams of events have a limit of their own, too.
     let counted = if is_stream(&answer) { ClientRequest::uncounted() } else { counted };
-    let mut answer =
-        present(answer, uri.path(), &accepted, &site.publisher).instrument(span.clone()).await;
+    let asked = Asked { path: uri.path(), headers: &accepted, admin: admin::root_of(uri.path()) };
+    let mut answer = present(answer, asked, &site.publisher).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

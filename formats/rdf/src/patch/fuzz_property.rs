@@ -127,7 +127,7 @@ pub fn description(bytes: &[u8]) {
     let form = canonical_lines(&lines).expect("statements");
     let Some(Ok(first)) = statements(&form.lines).next() else { return };
     let root = String::from_utf8_lossy(first.subject).into_owned();
-    let summary = summary(&form.lines, root.trim_matches(['<', '>']), &[]);
+    let summary = summary(&form.lines, root.trim_matches(['<', '>']), &[], &[]);
     let mut lengths = summary.labels.iter().map(|label| label.text.chars().count());
     assert!(lengths.all(|length| length <= crate::MAX_LABEL_LENGTH));
     let iris = skolemize(&form.lines, "https://example.org", Some(&root)).expect("a base");

@@ -32,17 +32,25 @@ impl Label {
         labels.sort_by_key(|label| label.rank(languages));
     }
 
-    /// The first label in the order of [`sort_for`](Self::sort_for).
-    pub fn best<'l>(labels: &'l [Self], languages: &[String]) -> Option<&'l Self> {
-        if languages.is_empty() {
-            return labels.first();
-        }
-        labels.iter().min_by_key(|label| label.rank(languages))
+    /// The first label in the order of [`sort_for`](Self::sort_for), of the labels with visible text.
+    pub fn best<'l, 's>(
+        labels: &'l [Self],
+        languages: impl IntoIterator<Item = &'s String, IntoIter: Clone>,
+    ) -> Option<&'l Self> {
+        let languages = languages.into_iter();
+        let visible = labels.iter().filter(|label| label.is_visible());
+        visible.min_by_key(|label| label.rank(languages.clone()))
     }
 
-    fn rank(&self, languages: &[String]) -> usize {
-        let other = languages.len() + usize::from(!self.language.is_empty());
-        languages.iter().position(|range| matches(&self.language, range)).unwrap_or(other)
+    /// Whether the text has other characters than white space.
+    pub fn is_visible(&self) -> bool {
+        !self.text.trim().is_empty()
+    }
+
+    fn rank<'s>(&self, languages: impl IntoIterator<Item = &'s String>) -> (usize, bool) {
+        let mut languages = languages.into_iter();
+        let found = languages.position(|range| matches(&self.language, range));
+        (found.unwrap_or(usize::MAX), !self.language.is_empty())
     }
 }
 
@@ -75,6 +83,8 @@ mod tests {
             assert_eq!(sorted[0].language, best, "{languages:?}");
         }
         assert_eq!(Label::best(&[], &["en".to_owned()]), None);
+        let blank = Label { language: "en".into(), text: " ".into() };
+        assert_eq!(Label::best(&[blank, labels[1].clone()], &["en".to_owned()]), Some(&labels[1]));
         // A preferred language that no label has, before labels without a language.
         assert_eq!(Label::best(&labels[1..], &["es".to_owned()]), Some(&labels[1]));
     }

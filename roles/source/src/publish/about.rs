@@ -35,8 +35,11 @@ impl About {
         description: Option<&'d Description>,
         reader: &[String],
     ) -> Option<&'d Label> {
-        let languages = [reader, &*self.languages].concat();
-        let label = Label::best(&description?.labels, &languages)?;
-        (!label.text.trim().is_empty()).then_some(label)
+        self.best(&description?.labels, reader)
+    }
+
+    /// The best of these labels for a reader.
+    pub(crate) fn best<'l>(&self, labels: &'l [Label], reader: &[String]) -> Option<&'l Label> {
+        Label::best(labels, reader.iter().chain(&self.languages))
     }
 }

@@ -35,6 +35,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/log_0006.sql"),
     include_str!("../../migrations/log_0007.sql"),
     include_str!("../../migrations/log_0008.sql"),
+    include_str!("../../migrations/log_0009.sql"),
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;

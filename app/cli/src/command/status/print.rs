@@ -153,7 +153,9 @@ impl Page {
             for uri in &set.held {
                 self.text(6, uri);
             }
-            self.left_out(set.more_held(), "held deletions");
+            if set.more_held() > 0 {
+                self.text(6, &format!("and {} more", set.more_held()));
+            }
         }
         if let Some(dumps) = &set.dumps {
             let newest = dumps.newest.as_deref().map(|newest| format!(", newest {newest}"));

@@ -76,7 +76,7 @@ impl Batch {
         modified: Timestamp,
     ) -> Result<State, RdfError> {
         let kept = target.contents.put_bytes(lines)?;
-        let description = described(iri, lines, &target.options.label_predicates);
+        let description = described(iri, lines, target.options);
         let mut state = state_of(iri, lines, target.options.digests, description, modified);
         state.content = Some(kept.id());
         self.bytes += lines.len();

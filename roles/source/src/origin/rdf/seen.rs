@@ -207,7 +207,7 @@ fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
         options.sort.graphs,
         options.skolemize,
         options.base,
-        options.label_predicates,
+        (&options.label_predicates, &options.languages),
         head.position.0,
         head.created,
         head.resources

@@ -22,6 +22,8 @@ pub struct RdfOptions {
     pub digests: DigestPolicy,
     /// IRIs of the predicates of labels; empty for the usual ones.
     pub label_predicates: Vec<String>,
+    /// Languages of labels, the best first.
+    pub languages: Vec<String>,
     /// Memory and other options for sorting statements.
     pub sort: SortOptions,
     /// Whether to record deletions without the guard.
@@ -54,6 +56,7 @@ impl RdfOptions {
         Self {
             digests: DigestPolicy::Md5,
             label_predicates: Vec::new(),
+            languages: Vec::new(),
             sort: SortOptions::new(temporary),
             confirm_deletions: false,
             record_rest: false,

@@ -165,7 +165,7 @@ impl EntityWriter {
                 continue;
             }
             let content = self.contents.put_bytes(&lines)?;
-            let description = described(&iri, &lines, &self.options.label_predicates);
+            let description = described(&iri, &lines, &self.options);
             let mut state =
                 state_of(&iri, &lines, self.options.digests, description, SystemClock.now());
             state.content = Some(content.id());

@@ -3,7 +3,7 @@
 use super::entity::{Entity, EntityChange, Form};
 use crate::projection::pages::{Shell, Time, is_web, page, page_url};
 use crate::publish::{PublishError, PublishedSet, Publisher, Reader};
-use abreast_rdf::{Prefixes, Statement, TermText, deprecation, statements};
+use abreast_rdf::{Prefixes, Statement, TermText, deprecation, entity_labels, statements};
 use askama::Template;
 use askama::filters::Safe;
 use std::collections::HashMap;
@@ -83,7 +83,9 @@ pub(super) fn entity_page(
 ) -> Result<Vec<u8>, PublishError> {
     let mut terms = Terms::new(publisher, set, reader);
     let iri = &entity.iri;
-    let label = set.about.label(entity.state.description.as_deref(), reader.languages());
+    // The log has fewer labels, and one only of an entity that an earlier program recorded.
+    let labels = entity_labels(&entity.lines, iri, &set.feeds().label_predicates, &[]);
+    let label = set.about.best(&labels, reader.languages());
     let title = label.map_or(iri, |label| &label.text);
     let address = set.urls.naming().uri(iri);
     let forms = entity.forms().into_iter().filter(|form| *form != Form::Page);

@@ -10,7 +10,7 @@ use crate::projection::resourcesync::Channel;
 use crate::projection::routes::Route as _;
 use crate::projection::sdshare::newest_snapshot;
 use crate::publish::publisher::Publisher;
-use crate::publish::{About, PublishError, PublishedSet, Rendered, Validation};
+use crate::publish::{About, PublishError, PublishedSet, Rendered};
 use abreast_webtypes::{Link, count};
 use askama::Template;
 use askama::filters::Safe;
@@ -37,8 +37,8 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
 #[derive(Template)]
 #[template(path = "set.html")]
 struct SetTemplate<'p> {
-    /// Numbers of errors and warnings of the last validation.
-    validation: Option<(String, String, Validation)>,
+    /// Result and time of the last validation.
+    validation: Option<(String, Safe<Time>)>,
     shell: Shell<'p>,
     set: SetView<'p>,
     tab: &'static str,
@@ -91,10 +91,15 @@ pub(super) fn set_page(
         documents: documents(publisher, set, &links),
         download: newest_snapshot(set)
             .map(|(time, files)| Download { time: Time::of(time), files }),
-        validation: set
-            .about
-            .validation()
-            .map(|found| (count(found.errors, "error"), count(found.warnings, "warning"), found)),
+        validation: set.about.validation().map(|found| {
+            let [errors, warnings, documents] = [
+                (found.errors, "error"),
+                (found.warnings, "warning"),
+                (found.documents, "document"),
+            ]
+            .map(|(number, noun)| count(number, noun));
+            (format!("{errors}, {warnings} in {documents}"), Time::of(found.time))
+        }),
         set: view,
         links,
     })

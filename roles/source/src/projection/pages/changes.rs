@@ -1,7 +1,7 @@
 //! Changes of a set, the newest first: a page, and a feed in Atom [rfc4287 §3].
 
 use super::query::{reader, url, values};
-use super::resources::{page_url, shown};
+use super::resources::{history_url, page_url, shown};
 use super::set_view::{SetView, shell};
 use super::shell::{Shell, Time, is_web, name_of, page, text_of};
 use crate::projection::resourcesync::Channel;
@@ -58,9 +58,12 @@ impl Row {
             kind: record.kind.name(),
             name: label.map_or_else(|| shown(&record.key), |label| label.text.clone()),
             language: label.map(|label| label.language.clone()).filter(|tag| !tag.is_empty()),
-            url: (is_there || set.versions.is_some())
-                .then(|| page_url(set, &record.key, reader))
-                .filter(|url| is_web(url)),
+            url: match &set.versions {
+                _ if is_there => Some(page_url(set, &record.key, reader)),
+                Some(_) => Some(history_url(set, &record.key)),
+                None => None,
+            }
+            .filter(|url| is_web(url)),
             uri: Some(set.urls.naming().uri(&record.key)).filter(|uri| is_web(uri)),
             summary: record.summary.clone(),
         }

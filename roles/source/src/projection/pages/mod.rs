@@ -59,7 +59,7 @@ impl Projection for Pages {
         let PagePath::OfSet(_, page) = &path else { return None };
         let asked = match page {
             SetPage::Resources => View::parse(query, reader).map(Box::new).map(Query::Resources),
-            SetPage::Resource => Asked::parse(query).map(Query::Resource),
+            SetPage::Resource => Asked::parse(query, reader).map(Query::Resource),
             SetPage::Changes => Earlier::parse(query, reader).map(Query::Changes),
             _ => return None,
         };

@@ -1,13 +1,13 @@
 //! Page of one resource: its properties, a preview, its links and its versions.
 
 use super::paths::SetPage;
-use super::query::{url, values};
-use super::resources::{media_type, shown};
+use super::query::{reader, url, values};
+use super::resources::{media_type, page_url, shown};
 use super::set_view::shell;
 use super::shell::{Linked, Shell, Size, Time, page};
 use crate::projection::routes::Route as _;
 use crate::publish::representations::Representation;
-use crate::publish::{PublishError, PublishedSet, Publisher, Rendered};
+use crate::publish::{PublishError, PublishedSet, Publisher, Reader, Rendered};
 use abreast_core::{Order, Resource, State, Version};
 use abreast_webtypes::{Timestamp, visible_lines};
 use askama::Template;
@@ -34,17 +34,19 @@ pub(super) struct Asked {
     key: String,
     /// Time of the version to compare with the version before it.
     difference: Option<Timestamp>,
+    reader: Reader,
 }
 
 impl Asked {
     /// The resource of a query; `None` if the query is not one of this page.
-    pub(super) fn parse(query: &str) -> Option<Self> {
-        let [key, difference] = values(query, ["key", "difference"])?;
+    pub(super) fn parse(query: &str, browser: &Reader) -> Option<Self> {
+        let [key, difference, languages] = values(query, ["key", "difference", "lang"])?;
+        let reader = reader(&languages, browser)?;
         let time = match difference.as_str() {
             "" => None,
             micros => Some(Timestamp::from_micros(micros.parse().ok()?)),
         };
-        (!key.is_empty()).then_some(Self { key, difference: time })
+        (!key.is_empty()).then_some(Self { key, difference: time, reader })
     }
 }
 
@@ -139,8 +141,8 @@ pub(super) fn resource_page(
         return Err(PublishError::NotFound);
     }
     let uri = set.urls.naming().uri(key);
-    if set.urls.naming().names_entities() {
-        return Err(PublishError::Elsewhere(uri));
+    if set.urls.naming().names_entities() && found.is_some() {
+        return Err(PublishError::Elsewhere(page_url(set, key, &asked.reader)));
     }
     let title = shown(key);
     let is_ours = uri.starts_with(publisher.urls().base());

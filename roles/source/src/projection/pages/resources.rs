@@ -12,7 +12,7 @@ use crate::names::media_type::media_type_of;
 use crate::names::naming::Naming;
 use crate::projection::routes::Route as _;
 use crate::publish::{PublishError, PublishedSet, Publisher, Reader, Rendered};
-use abreast_core::{KeyRange, Resource};
+use abreast_core::{KeyRange, Resource, State};
 use abreast_webtypes::Timestamp;
 use askama::Template;
 use std::fmt::Write as _;
@@ -113,6 +113,18 @@ impl View {
             && (self.media_type.is_empty()
                 || media_type(resource).starts_with(self.media_type.as_str()))
             && (self.contains.is_empty() || has(resource, &self.contained))
+    }
+}
+
+impl View {
+    /// The label in which the search found its text, if it is not in the name of the row.
+    fn found_in<'s>(&self, name: &str, state: &'s State) -> Option<&'s str> {
+        let has = |text: &str| folded(text).contains(&self.contained);
+        if self.contained.is_empty() || has(name) {
+            return None;
+        }
+        let labels = &state.description.as_deref()?.labels;
+        labels.iter().map(|label| label.text.as_str()).find(|text| has(text))
     }
 }
 
@@ -342,7 +354,7 @@ fn folder(
                 entered = Some(folder);
                 return ControlFlow::Break(());
             }
-            listing.rows.push(row(set, resource, rest, &view.reader));
+            listing.rows.push(row(set, resource, rest, view));
             resource.key.clone_into(&mut after);
             at_end = end(listing.rows.len(), rest);
             ControlFlow::Continue(())
@@ -369,7 +381,7 @@ fn search(publisher: &Publisher, set: &PublishedSet, view: &View) -> Result<List
         }
         listing.examined += 1;
         if view.selects(resource) {
-            listing.rows.push(row(set, resource, &resource.key, &view.reader));
+            listing.rows.push(row(set, resource, &resource.key, view));
         }
         resource.key.clone_into(&mut last);
         ControlFlow::Continue(())
@@ -385,11 +397,16 @@ pub(crate) fn page_url(set: &PublishedSet, key: &str, reader: &Reader) -> String
     if set.urls.naming().names_entities() {
         return url(&set.urls.naming().uri(key), &[("lang", reader.in_address())]);
     }
+    history_url(set, key)
+}
+
+/// Address of the page of the set about a resource, which also has the versions of a removed one.
+pub(super) fn history_url(set: &PublishedSet, key: &str) -> String {
     url(&SetPage::Resource.url(&set.urls), &[("key", key)])
 }
 
 /// The row of a resource; `name` is its key, or the end of its key.
-fn row(set: &PublishedSet, resource: &Resource, name: &str, reader: &Reader) -> Row {
+fn row(set: &PublishedSet, resource: &Resource, name: &str, view: &View) -> Row {
     let state = &resource.state;
     let (mut facts, media_type) = (String::new(), media_type(resource));
     if let Some(types) = state.description.as_deref().map(|found| &found.types) {
@@ -406,10 +423,14 @@ fn row(set: &PublishedSet, resource: &Resource, name: &str, reader: &Reader) -> 
     if resource.deprecated.is_some() {
         facts.push_str(" · deprecated");
     }
-    let label = set.about.label(state.description.as_deref(), reader.languages());
+    let label = set.about.label(state.description.as_deref(), view.reader.languages());
+    let name = label.map_or_else(|| shown(name), |label| label.text.clone());
+    if let Some(found) = view.found_in(&name, state) {
+        let _ = write!(facts, " · {found}");
+    }
     Row {
-        url: page_url(set, &resource.key, reader),
-        name: label.map_or_else(|| shown(name), |label| label.text.clone()),
+        url: page_url(set, &resource.key, &view.reader),
+        name,
         language: label.map(|label| label.language.clone()).filter(|tag| !tag.is_empty()),
         facts,
     }

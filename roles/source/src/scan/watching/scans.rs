@@ -181,7 +181,10 @@ impl Round<'_> {
             if are_files_back {
                 tracing::info!(%folder, "the files whose deletion was held are there again");
             } else {
-                tracing::info!(%folder, "the held deletions are recorded");
+                tracing::info!(
+                    %folder,
+                    "deletions are not held any more; the files that are still missing are recorded as deleted"
+                );
             }
         }
         self.watching.status.set_held(None, Vec::new());
