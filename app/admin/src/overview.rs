@@ -6,11 +6,8 @@ use crate::samples::Figure;
 use crate::set::changes_of;
 use crate::text::{duration, number};
 use abreast_core::{LogError, SystemClock};
-use abreast_maintenance::{
-    Attention, CopyStatus, FollowerStatus, SetStatus, StatusReport, StoreStatus,
-};
+use abreast_maintenance::{Attention, CopyStatus, SetStatus, StatusReport, StoreStatus};
 use abreast_source::projection::pages::Size;
-use abreast_webtypes::count;
 use askama::Template;
 use askama::filters::Safe;
 
@@ -55,11 +52,6 @@ struct Overview<'p> {
 impl Overview<'_> {
     fn behind(copy: &CopyStatus) -> String {
         copy.behind_seconds.map(|seconds| duration(seconds as f64)).unwrap_or_default()
-    }
-
-    fn follower_lag(follower: &FollowerStatus) -> String {
-        let unit = if follower.by == "stream" { "notification" } else { "change" };
-        follower.behind.map(|behind| count(behind, unit)).unwrap_or_default()
     }
 
     fn copy_name(copy: &CopyStatus) -> String {

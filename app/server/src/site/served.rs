@@ -143,11 +143,6 @@ pub struct Site {
 }
 
 impl Site {
-    /// Number of open event streams.
-    pub fn event_streams(&self) -> usize {
-        self.memory.streams.taken()
-    }
-
     /// The clients that follow sets, the last to ask first.
     pub fn followers(&self) -> Vec<Follower> {
         self.followers.all(SystemClock.now())

@@ -1,7 +1,8 @@
 //! Reports on a Source's store and on a hub, from their databases.
 
 use super::report::{
-    Attention, DiskUse, DumpUse, FailingTarget, HubStatus, SetStatus, StoreStatus, TopicStatus,
+    Attention, DiskUse, DumpUse, FailingTarget, FollowerStatus, HubStatus, SetStatus, StoreStatus,
+    TopicStatus,
 };
 use crate::place::{Context as _, Result, StateFolders, holder_of};
 use abreast_core::{Clock as _, SystemClock};
@@ -73,6 +74,14 @@ fn set_status(store: &Path, set: &SetSummary, topics: Option<&[TopicSummary]>) -
         status.note_subscribers(topics);
     }
     status
+}
+
+impl FollowerStatus {
+    /// How far the follower is behind, with the unit; `None` if it is not known.
+    pub fn lag(&self) -> Option<String> {
+        let unit = if self.by == "stream" { "notification" } else { "change" };
+        Some(count(self.behind?, unit))
+    }
 }
 
 impl SetStatus {

@@ -114,8 +114,7 @@ impl Page {
             self.hub(hub);
         }
         for follower in &store.followers {
-            let unit = if follower.by == "stream" { "notification" } else { "change" };
-            let behind = follower.behind.map(|behind| format!(", {} behind", count(behind, unit)));
+            let behind = follower.lag().map(|lag| format!(", {lag} behind"));
             let last = format!(
                 "{} at {}{}",
                 follower.by,
