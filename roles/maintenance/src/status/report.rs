@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 pub const STATUS_VERSION: u32 = 1;
 /// Most sets of a store, topics of a hub, and copies in a report.
 const LISTED_MAX: usize = 500;
+/// Most bytes in the URIs of held deletions of a store, and in its followers.
+const NAMES_MAX: usize = 64 << 10;
+/// Bytes of a follower in JSON, without its texts.
+const FOLLOWER_BYTES: usize = 200;
 
 /// A report on stores, copies and hubs. Times are W3C Datetimes, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -344,6 +348,15 @@ impl StatusReport {
             && self.copies.iter().all(|copy| is_good(&copy.attention));
         for store in &mut self.stores {
             store.sets_left_out += limit(&mut store.sets, |set| !set.attention.is_empty());
+            let mut room = NAMES_MAX;
+            for set in &mut store.sets {
+                fit(&mut set.held, &mut room, String::len);
+            }
+            let mut room = NAMES_MAX;
+            let length = |one: &FollowerStatus| {
+                FOLLOWER_BYTES + one.client.len() + one.program.len() + one.of.len()
+            };
+            store.followers_left_out += fit(&mut store.followers, &mut room, length);
         }
         self.copies_left_out += limit(&mut self.copies, |copy| !copy.attention.is_empty());
     }
@@ -354,6 +367,17 @@ impl Attention {
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into() }
     }
+}
+
+/// Keeps the first items that fit into the room, and returns the number of the others.
+fn fit<T>(items: &mut Vec<T>, room: &mut usize, length: impl Fn(&T) -> usize) -> u64 {
+    let before = items.len();
+    items.retain(|item| {
+        let rest = room.checked_sub(length(item));
+        *room = rest.unwrap_or(*room);
+        rest.is_some()
+    });
+    (before - items.len()) as u64
 }
 
 /// Keeps the first items, items with conditions before the others, and returns the number of items
@@ -373,15 +397,25 @@ mod tests {
 
     #[test]
     fn a_long_report_keeps_what_needs_attention() {
-        let set = |name: usize| SetStatus { name: name.to_string(), ..SetStatus::default() };
+        let set = |name: usize| SetStatus {
+            name: name.to_string(),
+            held_deletions: 20,
+            held: vec!["x".repeat(8_192); 20],
+            ..SetStatus::default()
+        };
         let mut sets: Vec<SetStatus> = (0..LISTED_MAX + 10).map(set).collect();
         sets[LISTED_MAX + 9].attention.push(Attention::new("x".repeat(600), "y"));
-        let store = StoreStatus { sets, ..StoreStatus::default() };
+        let follower = FollowerStatus { of: "x".repeat(8_192), ..FollowerStatus::default() };
+        let followers = vec![follower; 100];
+        let store = StoreStatus { sets, followers, ..StoreStatus::default() };
         let mut report = StatusReport::new("0", String::new());
         report.stores.push(store);
         report.finish();
         assert!(!report.healthy);
         assert_eq!((report.stores[0].sets.len(), report.stores[0].sets_left_out), (LISTED_MAX, 10));
+        let (set, store) = (&report.stores[0].sets[0], &report.stores[0]);
+        assert_eq!(set.held.len() as u64 + set.more_held(), 20);
+        assert_eq!(store.followers.len() as u64 + store.followers_left_out, 100);
         assert_eq!(report.stores[0].sets[0].name, (LISTED_MAX + 9).to_string());
         let text = serde_json::to_string(&report).unwrap();
         assert!(text.len() < 1 << 20, "{}", text.len());
