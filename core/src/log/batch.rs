@@ -173,6 +173,8 @@ pub struct Decided<'b> {
     pub rows: Vec<Row<'b>>,
     /// Names to be remembered, each once.
     pub names: Vec<Name<'b>>,
+    /// Head of the log after each change of the batch.
+    pub heads: Vec<Position>,
     /// Number of changes that the batch records.
     pub recorded: u64,
 }
@@ -199,12 +201,14 @@ pub struct Decided<'b> {
 pub fn decide<'b>(
     last: (Position, Timestamp),
     now: Timestamp,
-    changes: &'b [Change],
+    changes: impl IntoIterator<Item = &'b Change, IntoIter: ExactSizeIterator>,
     resource: impl FnMut(&'b str) -> Option<&'b Resource>,
     mut remembered: impl FnMut(&'b str) -> Option<Timestamp>,
 ) -> Decided<'b> {
     let (mut position, mut last_time) = last;
+    let changes = changes.into_iter();
     let mut batch = Batch::new(resource, changes.len());
+    batch.decided.heads.reserve(changes.len());
     let mut names: HashMap<&'b str, usize> = HashMap::new();
     for change in changes {
         let (next, time) = (position.next(), next_time(last_time, now));
@@ -215,6 +219,7 @@ pub fn decide<'b>(
                 .map(|place| batch.decided.names[*place].time)
                 .or_else(|| remembered(name));
             if known.is_some_and(|since| since >= expired) {
+                batch.decided.heads.push(position);
                 continue;
             }
             let remember = Name { name, position: next, time };
@@ -228,6 +233,7 @@ pub fn decide<'b>(
         if batch.change(change, next, time) {
             (position, last_time) = (next, time);
         }
+        batch.decided.heads.push(position);
     }
     batch.decided.recorded = position.0 - last.0.0;
     batch.decided

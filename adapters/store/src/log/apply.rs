@@ -8,28 +8,29 @@ use crate::log::limits::damaged_row;
 use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRows};
 use crate::log::set_state::SetState;
 use crate::log::shards::LastChange;
-use crate::log::sqlite::tables::SqliteTables;
+use crate::log::tables::Tables;
 use crate::log::versions;
 use abreast_core::batch::{self, Decided, Entry, Held, Now, Row, Step, Write};
 use abreast_core::{Action, Appended, Change, Imported, LogError, Position, Resource, ShardId};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 
-/// Changes that are decided and written together: few enough to stay in the processor's cache.
-const PART: usize = 250;
-
-/// Records a batch. A refused batch changes nothing.
-pub(crate) fn append(
+/// Records batches, as one. A refused batch changes nothing.
+pub(crate) fn append<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
-    changes: &[Change],
+    tables: &mut T,
+    batches: &[&[Change]],
     now: Timestamp,
-) -> rusqlite::Result<Result<Appended, LogError>> {
-    if let Some(key) = undecidable(tables, changes)? {
-        return Ok(Err(damaged_row(key)));
+) -> Result<Vec<Result<Appended, LogError>>, T::Error> {
+    let mut refused = Vec::with_capacity(batches.len());
+    for batch in batches {
+        refused.push(undecidable(tables, batch)?);
     }
-    let before = set_state.position;
-    for changes in changes.chunks(PART) {
+    let accepted = batches.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
+    let changes: Vec<&Change> = accepted.flat_map(|(batch, _)| *batch).collect();
+    let mut before = set_state.position;
+    let mut heads = Vec::with_capacity(changes.len());
+    for changes in changes.chunks(T::PART) {
         let stored =
             tables.rows(&keys(set_state, changes.iter().map(|change| change.key.as_str())))?;
         let names: Vec<&str> =
@@ -39,28 +40,34 @@ pub(crate) fn append(
         let decided = batch::decide(
             last,
             now,
-            changes,
+            changes.iter().copied(),
             |key| resource(&stored, key),
             |name| names.get(name).copied(),
         );
         write(set_state, tables, &stored, &decided)?;
+        heads.extend(decided.heads);
     }
     versions::settle(set_state, tables)?;
-    let recorded = set_state.position.0 - before.0;
-    Ok(Ok(Appended {
-        head: set_state.position,
-        recorded,
-        unchanged: changes.len() as u64 - recorded,
-    }))
+    let mut heads = heads.into_iter();
+    let results = batches.iter().zip(refused).map(|(batch, refused)| {
+        if let Some(key) = refused {
+            return Err(damaged_row(key));
+        }
+        let head = heads.by_ref().take(batch.len()).last().unwrap_or(before);
+        let recorded = head.0 - before.0;
+        before = head;
+        Ok(Appended { head, recorded, unchanged: batch.len() as u64 - recorded })
+    });
+    Ok(results.collect())
 }
 
 /// Adds resources to the base of a new set.
-pub(crate) fn import(
+pub(crate) fn import<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     resources: &[Imported],
-) -> rusqlite::Result<()> {
-    for resources in resources.chunks(PART) {
+) -> Result<(), T::Error> {
+    for resources in resources.chunks(T::PART) {
         let stored = tables
             .rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
         let decided =
@@ -84,10 +91,10 @@ fn resource<'s>(stored: &'s StoredRows<'_>, key: &str) -> Option<&'s Resource> {
 
 /// The first key with a damaged row that cannot be replaced, because the next change of this key
 /// copies the row's properties.
-fn undecidable<'c>(
-    tables: &mut SqliteTables<'_>,
+fn undecidable<'c, T: Tables>(
+    tables: &mut T,
     changes: &'c [Change],
-) -> rusqlite::Result<Option<&'c str>> {
+) -> Result<Option<&'c str>, T::Error> {
     let keeps_state =
         |change: &Change| matches!(change.action, Action::Deprecate { state: None, .. });
     let mut keys: Vec<&str> = changes
@@ -109,12 +116,12 @@ fn undecidable<'c>(
 }
 
 /// Writes the decided changes, with pages, shards, versions and rows.
-fn write(
+fn write<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     stored: &StoredRows<'_>,
     decided: &Decided<'_>,
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     let encoded: Vec<Option<Encoded<'_>>> = decided.steps.iter().map(encode).collect();
     record(set_state, tables, decided, &encoded)?;
     // Versions follow the log: each step may refer to a change that is recorded now.
@@ -134,12 +141,12 @@ fn encode<'b>(step: &Step<'b>) -> Option<Encoded<'b>> {
 }
 
 /// Adds the changes to the log, and closes the pages that they fill.
-fn record(
+fn record<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     let (mut changes, mut closed) = (Vec::with_capacity(decided.recorded as usize), Vec::new());
     for (step, encoded) in decided.steps.iter().zip(encoded) {
         let Step::Record(entry) = *step else { continue };
@@ -177,13 +184,13 @@ fn former_types<'b>(entry: &Entry<'b>) -> Option<&'b [String]> {
 
 /// Counts resources, and updates shards and versions for each step. Returns the shards that may
 /// have become too large.
-fn follow(
+fn follow<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     stored: &StoredRows<'_>,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> rusqlite::Result<Vec<ShardId>> {
+) -> Result<Vec<ShardId>, T::Error> {
     let mut sizes: Vec<u64> =
         decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
     let mut due = Vec::new();
@@ -237,11 +244,11 @@ fn follow(
 }
 
 /// Writes the rows in the order of their keys, and the positions at which resources left the set.
-fn write_rows(
-    tables: &mut SqliteTables<'_>,
+fn write_rows<T: Tables>(
+    tables: &mut T,
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     let new = |now: Now<'_>| now.step.and_then(|step| encoded.get(step)).and_then(Option::as_ref);
     let (mut rows, mut left, mut returned) =
         (Vec::with_capacity(decided.rows.len()), Vec::new(), Vec::new());
@@ -275,11 +282,11 @@ fn write_rows(
 }
 
 /// Splits shards until every shard has at most the allowed number of bytes.
-fn split(
+fn split<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     mut due: Vec<ShardId>,
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     while let Some(id) = due.pop() {
         let Some(place) = set_state.shards.full(id) else { continue };
         let end = set_state.shards.end_of(place).map(str::to_owned);

@@ -9,6 +9,7 @@ pub(crate) mod set_rows;
 pub(crate) mod set_state;
 pub(crate) mod shards;
 pub(crate) mod sqlite;
+pub(crate) mod tables;
 pub(crate) mod version_state;
 pub(crate) mod versions;
 pub(crate) mod work;

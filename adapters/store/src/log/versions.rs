@@ -4,7 +4,7 @@
 use crate::log::set_rows::Encoded;
 use crate::log::set_state::SetState;
 use crate::log::shards::LastChange;
-use crate::log::sqlite::tables::SqliteTables;
+use crate::log::tables::Tables;
 use crate::log::version_state::{Collector, Dropped, PastChange};
 use abreast_core::{Collected, Order, Position, Resource, Version, VersionPolicy};
 use abreast_webtypes::Timestamp;
@@ -72,13 +72,13 @@ pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
 }
 
 /// Records a resource after a change, if the set records versions; `None` for a deleted resource.
-pub(crate) fn record(
+pub(crate) fn record<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     key: &str,
     touch: LastChange,
     new: Option<&Encoded>,
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     if !set_state.versions.keep {
         return Ok(());
     }
@@ -100,11 +100,11 @@ pub(crate) fn record(
 
 /// Records the content that a change replaces, if its bytes are stored and it is from a time
 /// without recording of versions.
-pub(crate) fn record_former(
+pub(crate) fn record_former<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     former: &Resource,
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     if !set_state.versions.keep || former.state.content.is_none() {
         return Ok(());
     }
@@ -119,13 +119,13 @@ pub(crate) fn record_former(
 }
 
 /// Adds stored bytes, or their new address, to a version that was recorded without them.
-pub(crate) fn found_content(
+pub(crate) fn found_content<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     key: &str,
     recorded_at: Position,
     new: &Encoded,
-) -> rusqlite::Result<()> {
+) -> Result<(), T::Error> {
     if !set_state.versions.keep {
         return Ok(());
     }
@@ -138,10 +138,10 @@ pub(crate) fn found_content(
 }
 
 /// The stored time of a version, by the position of its change.
-fn stored_time(
-    tables: &mut SqliteTables<'_>,
+fn stored_time<T: Tables>(
+    tables: &mut T,
     recorded_at: Position,
-) -> rusqlite::Result<Option<Timestamp>> {
+) -> Result<Option<Timestamp>, T::Error> {
     if recorded_at == Position(0) { Ok(Some(BASE_TIME)) } else { tables.time_of(recorded_at) }
 }
 
@@ -161,13 +161,11 @@ pub(crate) fn let_go(set_state: &mut SetState, content: Dropped) {
 }
 
 /// Writes the counts of the batch to the table.
-pub(crate) fn settle(
-    set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
-) -> rusqlite::Result<()> {
-    let kept_bytes = &mut set_state.versions.kept_bytes;
-    for (id, counted) in std::mem::take(&mut set_state.references) {
-        let grown = tables.count_references(id, counted)?;
+pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Result<(), T::Error> {
+    let counted = std::mem::take(&mut set_state.references);
+    if !counted.is_empty() {
+        let grown = tables.count_references(counted)?;
+        let kept_bytes = &mut set_state.versions.kept_bytes;
         *kept_bytes = kept_bytes.saturating_add_signed(grown);
     }
     Ok(())
@@ -177,13 +175,13 @@ pub(crate) fn settle(
 ///
 /// Every bound is applied by one pass over the log: a change supersedes the earlier version of its
 /// resource.
-pub(crate) fn collect(
+pub(crate) fn collect<T: Tables>(
     set_state: &mut SetState,
-    tables: &mut SqliteTables<'_>,
+    tables: &mut T,
     policy: &VersionPolicy,
     now: Timestamp,
     limit: usize,
-) -> rusqlite::Result<Collected> {
+) -> Result<Collected, T::Error> {
     let mut step = Step { tables, left: limit, dropped: 0 };
     let mut complete = true;
     if let Some(count) = policy.count.map(|count| count.max(1)) {
@@ -223,23 +221,19 @@ pub(crate) fn collect(
     Ok(Collected { dropped: step.dropped, complete, kept_bytes: set_state.versions.kept_bytes })
 }
 
-struct Step<'t, 'c> {
-    tables: &'t mut SqliteTables<'c>,
+struct Step<'t, T> {
+    tables: &'t mut T,
     left: usize,
     dropped: u64,
 }
 
-impl<'c> Step<'_, 'c> {
+impl<T: Tables> Step<'_, T> {
     fn walk(
         &mut self,
         set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
-        bound: impl FnMut(
-            &mut SqliteTables<'c>,
-            &SetState,
-            &PastChange,
-        ) -> rusqlite::Result<Option<Timestamp>>,
-    ) -> rusqlite::Result<bool> {
+        bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+    ) -> Result<bool, T::Error> {
         self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
@@ -250,12 +244,8 @@ impl<'c> Step<'_, 'c> {
         set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
         due: impl Fn(&SetState, &PastChange) -> bool,
-        mut bound: impl FnMut(
-            &mut SqliteTables<'c>,
-            &SetState,
-            &PastChange,
-        ) -> rusqlite::Result<Option<Timestamp>>,
-    ) -> rusqlite::Result<bool> {
+        mut bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+    ) -> Result<bool, T::Error> {
         let begun = set_state.versions.begun.unwrap_or(set_state.position);
         let after = begun.max(*cursor(&mut set_state.versions.collector));
         if after >= set_state.position {

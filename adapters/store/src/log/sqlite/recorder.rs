@@ -11,7 +11,9 @@ use crate::log::sqlite::tables::SqliteTables;
 use crate::log::versions;
 use crate::log::work::{Job, Outcome, Work};
 use abreast_core::batch::IDEMPOTENCY_AGE;
-use abreast_core::{Beginning, Clock, Head, LogError, NewSet, ResourceSet, SetId, ShardRule};
+use abreast_core::{
+    Appended, Beginning, Clock, Head, LogError, NewSet, ResourceSet, SetId, ShardRule,
+};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::HashMap;
@@ -144,7 +146,9 @@ impl Run<'_> {
                 if set_state.takes_base() {
                     return Ok(Err(still_importing()));
                 }
-                Ok(apply::append(set_state, tables, changes, now)?.map(Outcome::Appended))
+                let mut results = apply::append(set_state, tables, &[changes], now)?;
+                let appended = results.pop().unwrap_or_else(|| Ok(Appended::default()));
+                Ok(appended.map(Outcome::Appended))
             }),
             Work::Import(set, resources) => self.with_set(*set, |set_state, tables, _| {
                 if !set_state.takes_base() {

@@ -5,6 +5,7 @@ use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::sqlite::row_sum::{self, RowKind};
 use crate::log::sqlite::rows::{content, kind_number, read_resource, resource_columns};
+use crate::log::tables::Tables;
 use abreast_core::batch::{Name, Now};
 use abreast_core::{ContentId, Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
@@ -114,6 +115,12 @@ impl<'c> SqliteTables<'c> {
         Ok(())
     }
 
+    /// Replaces a resource's fingerprint, if the resource is known.
+    pub(crate) fn set_witness(&mut self, key: &str, witness: &[u8]) -> rusqlite::Result<()> {
+        self.set_witness.execute(params![self.set, key, witness])?;
+        Ok(())
+    }
+
     pub(crate) fn put_page(&mut self, page: &Page) -> rusqlite::Result<()> {
         self.put_page.execute(params![
             self.set,
@@ -147,9 +154,11 @@ impl<'c> SqliteTables<'c> {
     }
 }
 
-impl SqliteTables<'_> {
-    /// Reads the rows of keys, which must be in order without duplicates.
-    pub(crate) fn rows<'k>(&mut self, keys: &[&'k str]) -> rusqlite::Result<StoredRows<'k>> {
+impl Tables for SqliteTables<'_> {
+    /// Few enough to stay in the processor's cache.
+    const PART: usize = 250;
+
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> rusqlite::Result<StoredRows<'k>> {
         let mut found = HashMap::new();
         for key in keys {
             let mut rows = self.row.query(params![self.set, key])?;
@@ -171,11 +180,7 @@ impl SqliteTables<'_> {
         Ok(found)
     }
 
-    /// Reads the times at which idempotency keys of changes were recorded.
-    pub(crate) fn names<'k>(
-        &mut self,
-        names: &[&'k str],
-    ) -> rusqlite::Result<HashMap<&'k str, Timestamp>> {
+    fn names<'k>(&mut self, names: &[&'k str]) -> rusqlite::Result<HashMap<&'k str, Timestamp>> {
         let mut found = HashMap::new();
         for name in names {
             let mut rows = self.name.query(params![self.set, name])?;
@@ -186,8 +191,7 @@ impl SqliteTables<'_> {
         Ok(found)
     }
 
-    /// Adds changes to the log.
-    pub(crate) fn record(&mut self, changes: &[LogRow<'_>]) -> rusqlite::Result<()> {
+    fn record(&mut self, changes: &[LogRow<'_>]) -> rusqlite::Result<()> {
         for change in changes {
             let LogRow { position, time, key, new, .. } = *change;
             let (state, kind) = (new.map(|new| new.state), kind_number(change.kind));
@@ -214,13 +218,11 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Stores closed pages and the open one after them.
-    pub(crate) fn close_pages(&mut self, closed: &[Page], open: &Page) -> rusqlite::Result<()> {
+    fn close_pages(&mut self, closed: &[Page], open: &Page) -> rusqlite::Result<()> {
         closed.iter().chain([open]).try_for_each(|page| self.put_page(page))
     }
 
-    /// Writes the rows of keys, which must be in order without duplicates.
-    pub(crate) fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> rusqlite::Result<()> {
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> rusqlite::Result<()> {
         for (key, write) in rows {
             match write {
                 RowWrite::Insert(new, now) => put(&mut self.insert, self.set, key, new, now)?,
@@ -235,9 +237,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Records the position at which resources left the set, and deletes this record for returned
-    /// resources.
-    pub(crate) fn write_tombstones(
+    fn write_tombstones(
         &mut self,
         left: &[(&str, Position)],
         returned: &[&str],
@@ -254,8 +254,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Records the idempotency keys of writers for their changes.
-    pub(crate) fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
+    fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
         for name in names {
             self.remember.execute(params![
                 self.set,
@@ -267,14 +266,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Replaces a resource's fingerprint, if the resource is known.
-    pub(crate) fn set_witness(&mut self, key: &str, witness: &[u8]) -> rusqlite::Result<()> {
-        self.set_witness.execute(params![self.set, key, witness])?;
-        Ok(())
-    }
-
-    /// Finds the middle of a shard; `None` if a half would be empty.
-    pub(crate) fn middle(
+    fn middle(
         &mut self,
         shard: &LiveShard,
         end: Option<&str>,
@@ -295,8 +287,7 @@ impl SqliteTables<'_> {
         Ok(None)
     }
 
-    /// Stores a retired shard.
-    pub(crate) fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<()> {
+    fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<()> {
         self.put_shard(shard, end, true)
     }
 }

@@ -6,7 +6,8 @@ use crate::log::set_state::SetState;
 use crate::log::sqlite::row_sum::{self, RowKind};
 use crate::log::sqlite::rows::{content, kind_of};
 use crate::log::sqlite::tables::SqliteTables;
-use crate::log::version_state::{Counted, Dropped, PastChange};
+use crate::log::tables::VersionTables;
+use crate::log::version_state::{Counted, Dropped, PastChange, References};
 use crate::log::versions::BASE_TIME;
 use abreast_core::{ContentId, Position};
 use abreast_webtypes::Timestamp;
@@ -47,11 +48,37 @@ impl SqliteTables<'_> {
         }
         Ok(())
     }
+
+    /// Changes the number of rows that need these bytes; returns by how many bytes the needed
+    /// contents grew.
+    fn count_reference(&mut self, id: ContentId, counted: Counted) -> rusqlite::Result<i64> {
+        let before = self
+            .connection
+            .prepare_cached("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
+            .query_row(params![id.as_bytes(), self.set], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
+            })
+            .optional()?;
+        let Some((needed, length, grown)) = counted.apply(before) else { return Ok(0) };
+        let sql = if before.is_some() {
+            "UPDATE contents SET needed = ?3, length = ?4 WHERE id = ?1 AND set_id = ?2"
+        } else {
+            "INSERT INTO contents (id, set_id, needed, length) VALUES (?1, ?2, ?3, ?4)"
+        };
+        self.connection.prepare_cached(sql)?.execute(params![
+            id.as_bytes(),
+            self.set,
+            needed,
+            length as i64
+        ])?;
+        Ok(grown)
+    }
 }
 
-impl SqliteTables<'_> {
-    /// Adds a version, or replaces the version with this time.
-    pub(crate) fn add_version(
+impl VersionTables for SqliteTables<'_> {
+    type Error = rusqlite::Error;
+
+    fn add_version(
         &mut self,
         key: &str,
         at: Position,
@@ -79,8 +106,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Whether any version of this resource is recorded.
-    pub(crate) fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
+    fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
         self.connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM versions WHERE set_id = ?1 AND key = ?2)",
@@ -88,12 +114,7 @@ impl SqliteTables<'_> {
             .query_row(params![self.set, key], |row| row.get(0))
     }
 
-    /// The content of the version with this time, if there is such a version.
-    pub(crate) fn version_content(
-        &mut self,
-        key: &str,
-        time: Timestamp,
-    ) -> rusqlite::Result<Option<Dropped>> {
+    fn version_content(&mut self, key: &str, time: Timestamp) -> rusqlite::Result<Option<Dropped>> {
         self.connection
             .prepare_cached(
                 "SELECT content FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3",
@@ -102,45 +123,22 @@ impl SqliteTables<'_> {
             .optional()
     }
 
-    /// The stored time of the change at a position.
-    pub(crate) fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
+    fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
         self.connection
             .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
             .query_row(params![self.set, at.0 as i64], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
 
-    /// Changes the number of rows that need these bytes; returns by how many bytes the needed
-    /// contents grew.
-    pub(crate) fn count_references(
-        &mut self,
-        id: ContentId,
-        counted: Counted,
-    ) -> rusqlite::Result<i64> {
-        let before = self
-            .connection
-            .prepare_cached("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
-            .query_row(params![id.as_bytes(), self.set], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
-            })
-            .optional()?;
-        let Some((needed, length, grown)) = counted.apply(before) else { return Ok(0) };
-        let sql = if before.is_some() {
-            "UPDATE contents SET needed = ?3, length = ?4 WHERE id = ?1 AND set_id = ?2"
-        } else {
-            "INSERT INTO contents (id, set_id, needed, length) VALUES (?1, ?2, ?3, ?4)"
-        };
-        self.connection.prepare_cached(sql)?.execute(params![
-            id.as_bytes(),
-            self.set,
-            needed,
-            length as i64
-        ])?;
+    fn count_references(&mut self, counted: References) -> rusqlite::Result<i64> {
+        let mut grown = 0;
+        for (id, counted) in counted {
+            grown += self.count_reference(id, counted)?;
+        }
         Ok(grown)
     }
 
-    /// Changes after a position, oldest first.
-    pub(crate) fn changes_after(
+    fn changes_after(
         &mut self,
         after: Position,
         limit: usize,
@@ -161,15 +159,13 @@ impl SqliteTables<'_> {
         rows.collect()
     }
 
-    /// The time of a resource's `number`th newest version, counted from 1.
-    pub(crate) fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
+    fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
         self.connection.prepare_cached("SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 ORDER BY time DESC LIMIT 1 OFFSET ?3")?
             .query_row(params![self.set, key, number.saturating_sub(1)], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
 
-    /// Drops a resource's oldest versions from before a time.
-    pub(crate) fn drop_before(
+    fn drop_before(
         &mut self,
         key: &str,
         time: Timestamp,
