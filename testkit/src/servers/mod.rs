@@ -4,5 +4,6 @@
 pub mod endpoint;
 pub mod http;
 pub mod pages;
+pub mod postgres;
 pub mod tls;
 pub mod xmpp;

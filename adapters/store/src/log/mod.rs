@@ -5,6 +5,8 @@ pub(crate) mod commit_signal;
 pub(crate) mod descriptions;
 pub(crate) mod limits;
 pub(crate) mod links;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod set_rows;
 pub(crate) mod set_state;
 pub(crate) mod shards;

@@ -4,7 +4,7 @@ use crate::log::descriptions;
 use crate::log::links;
 use crate::log::shards::entry_bytes;
 use abreast_core::batch::{Held, Now};
-use abreast_core::{ContentId, Kind, Position, Resource, State};
+use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 
@@ -96,4 +96,44 @@ pub(crate) enum RowWrite<'w> {
     /// Unchanged properties with a new fingerprint or address of the bytes.
     Refresh(Now<'w>),
     Delete,
+}
+
+/// The number of a kind of change in the database.
+pub(crate) const fn kind_number(kind: Kind) -> i64 {
+    match kind {
+        Kind::Create => 1,
+        Kind::Add => 2,
+        Kind::Update => 3,
+        Kind::Deprecate => 4,
+        Kind::Remove => 5,
+        // A new kind of change needs a number here and in the comment of the schema.
+        _ => 6,
+    }
+}
+
+pub(crate) const fn kind_of(number: i64) -> Option<Kind> {
+    Some(match number {
+        1 => Kind::Create,
+        2 => Kind::Add,
+        3 => Kind::Update,
+        4 => Kind::Deprecate,
+        5 => Kind::Remove,
+        6 => Kind::Delete,
+        _ => return None,
+    })
+}
+
+/// An empty change, as a buffer for reading.
+pub(crate) fn empty_change() -> ChangeRecord {
+    ChangeRecord {
+        position: Position(0),
+        time: Timestamp::default(),
+        kind: Kind::Create,
+        key: String::new(),
+        state: None,
+        removed: None,
+        former_types: None,
+        replaced_by: Vec::new(),
+        summary: None,
+    }
 }

@@ -197,6 +197,36 @@ impl LiveShards {
         retired
     }
 
+    /// Number of the next shard.
+    #[cfg(feature = "postgres")]
+    pub(crate) const fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// An upper bound of the keys in the last shard.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn highest(&self) -> Option<&str> {
+        self.highest.as_deref()
+    }
+
+    /// Takes over the shards that another writer changed: live ones, and the numbers of retired
+    /// ones.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn take_over(
+        &mut self,
+        live: Vec<LiveShard>,
+        retired: &[ShardId],
+        next_id: u64,
+        highest: Option<String>,
+    ) {
+        let is_replaced =
+            |id: ShardId| retired.contains(&id) || live.iter().any(|shard| shard.id == id);
+        self.list.retain(|shard| !is_replaced(shard.id));
+        self.list.extend(live);
+        self.list.sort_by(|one, other| one.start.cmp(&other.start));
+        (self.next_id, self.highest, self.recent) = (next_id, highest, 0);
+    }
+
     fn is_full(&self, place: usize) -> bool {
         let shard = &self.list[place];
         shard.resources >= self.rule.resources

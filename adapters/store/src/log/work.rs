@@ -45,6 +45,27 @@ impl Work {
     }
 }
 
+#[cfg(feature = "postgres")]
+impl Work {
+    /// The set that the job changes.
+    pub(crate) const fn set(&self) -> Option<SetId> {
+        match self {
+            Self::Append(set, _)
+            | Self::Import(set, _)
+            | Self::CompleteImport(set)
+            | Self::RefreshWitnesses(set, _)
+            | Self::KeepVersions(set, _)
+            | Self::CollectVersions(set, ..) => Some(*set),
+            Self::Refuse(_) | Self::OpenSet(_) | Self::ForgetContents(_) => None,
+        }
+    }
+
+    /// The changes to append.
+    pub(crate) fn batch(&self) -> Option<&[Change]> {
+        if let Self::Append(_, changes) = self { Some(changes) } else { None }
+    }
+}
+
 /// The result of a job.
 pub(crate) enum Outcome {
     Appended(Appended),

@@ -2,8 +2,9 @@
 
 use crate::log::descriptions;
 use crate::log::links;
+use crate::log::set_rows::kind_of;
 use crate::log::sqlite::row_sum::{self, RowKind};
-use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State, Version, Witnessed};
+use abreast_core::{ChangeRecord, ContentId, Position, Resource, State, Version, Witnessed};
 use abreast_webtypes::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, ValueRef};
@@ -27,31 +28,6 @@ macro_rules! version_columns {
     };
 }
 pub(crate) use {change_columns, resource_columns, version_columns};
-
-/// The number of a kind of change in the database.
-pub(crate) const fn kind_number(kind: Kind) -> i64 {
-    match kind {
-        Kind::Create => 1,
-        Kind::Add => 2,
-        Kind::Update => 3,
-        Kind::Deprecate => 4,
-        Kind::Remove => 5,
-        // A new kind of change needs a number here and in the comment of the schema.
-        _ => 6,
-    }
-}
-
-pub(crate) const fn kind_of(number: i64) -> Option<Kind> {
-    Some(match number {
-        1 => Kind::Create,
-        2 => Kind::Add,
-        3 => Kind::Update,
-        4 => Kind::Deprecate,
-        5 => Kind::Remove,
-        6 => Kind::Delete,
-        _ => return None,
-    })
-}
 
 /// Reads a resource into `to`.
 pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Result<()> {
@@ -108,21 +84,6 @@ pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Resul
         read_state(row, version.state.get_or_insert_default())?;
     }
     Ok(version)
-}
-
-/// An empty change, as a buffer for reading.
-pub(crate) fn empty_change() -> ChangeRecord {
-    ChangeRecord {
-        position: Position(0),
-        time: Timestamp::default(),
-        kind: Kind::Create,
-        key: String::new(),
-        state: None,
-        removed: None,
-        former_types: None,
-        replaced_by: Vec::new(),
-        summary: None,
-    }
 }
 
 fn read_state(row: &Row<'_>, to: &mut State) -> rusqlite::Result<()> {

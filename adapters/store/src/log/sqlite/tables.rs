@@ -1,10 +1,10 @@
 //! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
-use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows};
+use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::sqlite::row_sum::{self, RowKind};
-use crate::log::sqlite::rows::{content, kind_number, read_resource, resource_columns};
+use crate::log::sqlite::rows::{content, read_resource, resource_columns};
 use crate::log::tables::Tables;
 use abreast_core::batch::{Name, Now};
 use abreast_core::{ContentId, Page, Position, Resource, SetId, State};

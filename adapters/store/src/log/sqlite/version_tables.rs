@@ -1,10 +1,10 @@
 //! Statements that change a set's versions, prepared when first needed: most sets do not record
 //! versions.
 
-use crate::log::set_rows::Encoded;
+use crate::log::set_rows::{Encoded, kind_of};
 use crate::log::set_state::SetState;
 use crate::log::sqlite::row_sum::{self, RowKind};
-use crate::log::sqlite::rows::{content, kind_of};
+use crate::log::sqlite::rows::{content};
 use crate::log::sqlite::tables::SqliteTables;
 use crate::log::tables::VersionTables;
 use crate::log::version_state::{Counted, Dropped, PastChange, References};

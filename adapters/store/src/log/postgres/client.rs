@@ -1,0 +1,109 @@
+//! Connections to PostgreSQL, for callers that block.
+
+use crate::log::postgres::failure::Failure;
+use abreast_core::{ErrorKind, LogError};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Time limit for a connection, and for a free place among the connections.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit for the answer to a statement.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How long a read is repeated while the database is out of reach.
+const RETRY_LIMIT: Duration = Duration::from_secs(2);
+/// Pause before a read is repeated.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Threads for the sockets of connections.
+const THREADS: usize = 2;
+
+/// A pool of connections, with the threads that serve them.
+pub(crate) struct Client {
+    runtime: Option<tokio::runtime::Runtime>,
+    pool: Pool,
+}
+
+impl Client {
+    /// Prepares connections; connects when one is used.
+    pub(crate) fn new(
+        mut config: Config,
+        tls: Option<MakeRustlsConnect>,
+        connections: usize,
+    ) -> Result<Self, LogError> {
+        config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(ANSWER_LIMIT);
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match tls {
+            Some(tls) => Manager::from_config(config, tls, manager),
+            None => Manager::from_config(config, NoTls, manager),
+        };
+        let limit = Some(CONNECT_LIMIT);
+        let pool = Pool::builder(manager)
+            .max_size(connections)
+            .runtime(Runtime::Tokio1)
+            .timeouts(Timeouts { wait: limit, create: limit, recycle: limit })
+            .build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("postgres")
+            .enable_all()
+            .build();
+        let failed = |cause: &dyn std::fmt::Display| {
+            LogError::new(ErrorKind::Io, format!("cannot prepare connections: {cause}"))
+        };
+        let pool = pool.map_err(|cause| failed(&cause))?;
+        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pool })
+    }
+
+    /// A connection from the pool.
+    pub(crate) fn connection(&self) -> Result<Object, Failure> {
+        self.wait(async { self.pool.get().await.map_err(Failure::from) })
+    }
+
+    /// Blocks until the answer is there, or its time is over.
+    pub(crate) fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let runtime = self.runtime.as_ref().expect("the threads end with the client");
+        runtime.block_on(async {
+            tokio::time::timeout(ANSWER_LIMIT, answer).await.unwrap_or(Err(Failure::Late))
+        })
+    }
+
+    /// Runs a read, and repeats it for a short time if the database is out of reach, as after a
+    /// restart. `read` must not have passed anything on when it fails so.
+    pub(crate) fn read<T>(
+        &self,
+        doing: &str,
+        mut read: impl FnMut(&mut Object) -> Result<T, Failure>,
+    ) -> Result<T, LogError> {
+        let begun = Instant::now();
+        loop {
+            let result = self.connection().and_then(|mut connection| {
+                let result = read(&mut connection);
+                if matches!(result, Err(Failure::Late)) {
+                    // An answer may still arrive; nobody else may get it.
+                    drop(Object::take(connection));
+                }
+                result
+            });
+            match result {
+                Err(failure) if failure.is_passing() && begun.elapsed() < RETRY_LIMIT => {
+                    std::thread::sleep(RETRY_PAUSE);
+                }
+                result => return result.map_err(|failure| failure.into_error(doing)),
+            }
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.pool.close();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

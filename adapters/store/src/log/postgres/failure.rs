@@ -1,0 +1,125 @@
+//! Failures of statements, and whether an attempt later may succeed.
+
+use abreast_core::{ErrorKind, LogError};
+use deadpool_postgres::PoolError;
+use std::fmt;
+use tokio_postgres::error::{DbError, SqlState};
+
+/// Failure of a statement on PostgreSQL.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database, or the connection to it.
+    Database(tokio_postgres::Error),
+    /// No connection could be had.
+    Pool(PoolError),
+    /// The database did not answer in time.
+    Late,
+    /// A row cannot be read.
+    Damaged(String),
+}
+
+impl Failure {
+    /// Whether the same work may succeed later, on another connection or server: the database is
+    /// restarting, out of reach, or ended the transaction in favour of another one.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Database(error) => match error.code() {
+                None => error.is_closed() || error.as_db_error().is_none(),
+                Some(code) => is_passing(code),
+            },
+            Self::Pool(PoolError::Backend(error)) => {
+                error.code().is_none_or(|code| is_passing(code))
+            }
+            Self::Pool(PoolError::Timeout(_)) | Self::Late => true,
+            Self::Pool(_) | Self::Damaged(_) => false,
+        }
+    }
+
+    /// Whether the server answered that it did not do the work. A server that is shutting down may
+    /// have done the work nevertheless.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        error.code().is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+    }
+
+    /// The failure as an error of the log, after the words `doing`.
+    pub(crate) fn into_error(self, doing: &str) -> LogError {
+        let passing = self.is_passing();
+        let (kind, why) = match &self {
+            Self::Damaged(why) => (ErrorKind::Corrupt, why.clone()),
+            Self::Late => (ErrorKind::Busy, "the database did not answer in time".to_owned()),
+            Self::Pool(PoolError::Timeout(_)) => {
+                (ErrorKind::Busy, "no connection to the database became free in time".to_owned())
+            }
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => {
+                let kind = match error.code() {
+                    Some(&SqlState::DISK_FULL) => ErrorKind::Full,
+                    _ if passing => ErrorKind::Busy,
+                    _ => ErrorKind::Io,
+                };
+                (kind, explain(error))
+            }
+            Self::Pool(error) => (ErrorKind::Io, error.to_string()),
+        };
+        let help = if kind == ErrorKind::Busy { "\n  help: try again later" } else { "" };
+        LogError::new(kind, format!("{doing}: {why}{help}"))
+    }
+}
+
+/// The message of a server, or the cause of a failed connection.
+fn explain(error: &tokio_postgres::Error) -> String {
+    if let Some(database) = error.as_db_error() {
+        return explain_database(database);
+    }
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn explain_database(error: &DbError) -> String {
+    let code = error.code().code();
+    match error.detail() {
+        Some(detail) => format!("{} ({detail}; SQLSTATE {code})", error.message()),
+        None => format!("{} (SQLSTATE {code})", error.message()),
+    }
+}
+
+/// Whether a state of SQL is passing: class 08 (connection), 40 (rollback by the server), 53
+/// (resources) but for a full disk, 57P (shutdown, start), a timeout of a lock or of an idle
+/// transaction, and a server that became read-only during a failover.
+fn is_passing(code: &SqlState) -> bool {
+    let text = code.code();
+    let is_class = ["08", "40", "53", "57P"].iter().any(|class| text.starts_with(class));
+    let is_state = [
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::QUERY_CANCELED,
+    ]
+    .contains(code);
+    (is_class || is_state) && *code != SqlState::DISK_FULL
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database(error) => f.write_str(&explain(error)),
+            Self::Pool(error) => error.fmt(f),
+            Self::Late => f.write_str("the database did not answer in time"),
+            Self::Damaged(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        Self::Pool(error)
+    }
+}

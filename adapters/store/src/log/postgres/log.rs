@@ -1,0 +1,824 @@
+//! The change log on PostgreSQL.
+
+use crate::database::queue::Queue;
+use crate::log::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning};
+use crate::log::postgres::client::Client;
+use crate::log::postgres::failure::Failure;
+use crate::log::postgres::load::{read_state, set_columns};
+use crate::log::postgres::rows::{
+    change_columns, content, key_hash, position, read_change, read_resource, read_version,
+    read_witnessed, resource_columns, time, version_columns,
+};
+use crate::log::postgres::schema::migrate;
+use crate::log::postgres::statements::{Statements, params};
+use crate::log::postgres::tables::{PostgresTables, key_range};
+use crate::log::postgres::watch::Watch;
+use crate::log::postgres::writer::LogWriter;
+use crate::log::set_state::SetState;
+use crate::log::shards::LiveShards;
+use crate::log::versions::{add_current, current, stored_from};
+use crate::log::work::{Job, Outcome, Reply, Work};
+use abreast_core::{
+    AppendDone, Beginning, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind,
+    Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key, check_state,
+};
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Most connections of a node to the database by default.
+const CONNECTIONS: usize = 24;
+/// Threads that record changes, each for some of the sets.
+const WRITERS: usize = 4;
+/// Rows in the first part of a read.
+const READ_FIRST: i64 = 32;
+/// Most rows in a part of a read.
+const READ_MAX: i64 = 2_000;
+
+/// Options for opening a [`PostgresLog`].
+#[derive(Clone, Default)]
+pub struct PostgresOptions {
+    shard_rule: ShardRule,
+    clock: Option<Arc<dyn Clock>>,
+    tls: Option<MakeRustlsConnect>,
+    password: Option<String>,
+}
+
+impl PostgresOptions {
+    /// Sets other sizes for shards than [`ShardRule::DEFAULT`].
+    #[must_use]
+    pub const fn with_shard_rule(mut self, rule: ShardRule) -> Self {
+        self.shard_rule = rule;
+        self
+    }
+
+    /// Takes the time from a clock, for tests, in place of the database's clock. Clocks of nodes may
+    /// differ.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Uses TLS, if the server offers it or `sslmode=require` is in the URL.
+    #[must_use]
+    pub fn with_tls(mut self, tls: rustls::ClientConfig) -> Self {
+        self.tls = Some(MakeRustlsConnect::new(tls));
+        self
+    }
+
+    /// Sets a password that is not in the URL.
+    #[must_use]
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Opens the database at a URL. See [`PostgresLog::open`].
+    ///
+    /// # Errors
+    /// See [`PostgresLog::open`].
+    pub fn open(self, url: &str) -> Result<PostgresLog, LogError> {
+        let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
+            let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
+            LogError::new(ErrorKind::Refused, message).with_cause(cause)
+        })?;
+        if let Some(password) = self.password {
+            config.password(password);
+        }
+        config.application_name("abreast");
+        let client = Arc::new(Client::new(config, self.tls, CONNECTIONS)?);
+        migrate(&client)?;
+        let watch = Arc::new(Watch::default());
+        let mut name = [0; 8];
+        getrandom::fill(&mut name).map_err(|cause| {
+            LogError::new(ErrorKind::Io, format!("no random number for a writer: {cause}"))
+        })?;
+        let name = u64::from_le_bytes(name);
+        let (mut queues, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..WRITERS {
+            let queue = Arc::new(Queue::default());
+            let writer = LogWriter {
+                client: Arc::clone(&client),
+                clock: self.clock.clone(),
+                rule: self.shard_rule,
+                watch: Arc::clone(&watch),
+                name: format!("{name:016x}-{number}"),
+                cached: HashMap::new(),
+                pruned: HashMap::new(),
+                batch: 0,
+                is_away: false,
+            };
+            let taken = Arc::clone(&queue);
+            threads.push(thread("log-writer", move || writer.run(&taken))?);
+            queues.push(queue);
+        }
+        let (watched, reader) = (Arc::clone(&watch), Arc::clone(&client));
+        threads.push(thread("log-watch", move || watched.run(&reader))?);
+        Ok(PostgresLog {
+            client,
+            queues,
+            watch,
+            threads,
+            rule: self.shard_rule,
+            clock: self.clock,
+        })
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions").field("shard_rule", &self.shard_rule).finish_non_exhaustive()
+    }
+}
+
+fn thread(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, LogError> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|cause| {
+        LogError::new(ErrorKind::Io, "cannot start a thread for the store").with_cause(cause)
+    })
+}
+
+/// A change log in a PostgreSQL database, in which any number of nodes record.
+///
+/// A transaction that records changes locks the row of its set, reads what other nodes recorded, and
+/// decides the batch by the same rules as every store. Positions are given out under that lock, so
+/// they have no gaps and become visible in their order. The waiting batches of a node are recorded
+/// together. If the connection is lost during a commit, the next transaction finds out whether the
+/// batch is recorded.
+///
+/// Statements are not prepared and transactions do not depend on a session, so a proxy that gives
+/// each transaction another connection may be between.
+pub struct PostgresLog {
+    client: Arc<Client>,
+    queues: Vec<Arc<Queue<Job>>>,
+    watch: Arc<Watch>,
+    threads: Vec<JoinHandle<()>>,
+    rule: ShardRule,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl fmt::Debug for PostgresLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLog").finish_non_exhaustive()
+    }
+}
+
+impl Drop for PostgresLog {
+    fn drop(&mut self) {
+        for queue in &self.queues {
+            queue.close();
+        }
+        self.watch.end();
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Changes after a position, up to another one.
+const CHANGES: &str = concat!(
+    "SELECT ",
+    change_columns!(),
+    " FROM abreast.changes WHERE set_id = $1 AND position > $2 AND position <= $3 ORDER BY position LIMIT $4"
+);
+/// The latest change of each resource. Both halves come from an index in the order of positions.
+const LATEST: &str = concat!(
+    "SELECT ",
+    change_columns!(),
+    " FROM abreast.changes WHERE set_id = $1 AND position IN (\
+     (SELECT position FROM abreast.resources WHERE set_id = $1 AND position > 0 AND position > $2 AND position <= $3 \
+     ORDER BY position LIMIT $4) UNION ALL \
+     (SELECT position FROM abreast.tombstones WHERE set_id = $1 AND position > $2 AND position <= $3 \
+     ORDER BY position LIMIT $4) ORDER BY position LIMIT $4) ORDER BY position"
+);
+
+impl PostgresLog {
+    /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
+    /// given; `target_session_attrs=read-write` selects the one that accepts changes.
+    ///
+    /// # Errors
+    /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.
+    pub fn open(url: &str) -> Result<Self, LogError> {
+        PostgresOptions::default().open(url)
+    }
+
+    fn call(&self, set: SetId, work: Work) -> Result<Outcome, LogError> {
+        let (sender, receiver) = sync_channel(1);
+        self.queue_of(set).push(Job { work, reply: Reply::Call(sender) });
+        let ended = || LogError::new(ErrorKind::Io, "the store is closed");
+        receiver.recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    fn queue_of(&self, set: SetId) -> &Queue<Job> {
+        &self.queues[set.0.unsigned_abs() as usize % self.queues.len()]
+    }
+
+    fn query(
+        &self,
+        doing: &str,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, LogError> {
+        self.client.read(doing, |connection| {
+            self.client.wait(async { Ok(connection.query_typed(sql, params).await?) })
+        })
+    }
+
+    /// Visits the changes that a statement selects, a part at a time, up to a position.
+    fn read_parts(
+        &self,
+        sql: &str,
+        set: SetId,
+        (mut after, until): (Position, Position),
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
+        const DOING: &str = "cannot read the log";
+        let mut most = READ_FIRST;
+        while after < until {
+            let rows = self.query(
+                DOING,
+                sql,
+                &[
+                    (&set.0, Type::INT8),
+                    (&(after.0 as i64), Type::INT8),
+                    (&(until.0 as i64), Type::INT8),
+                    (&most, Type::INT8),
+                ],
+            )?;
+            for row in &rows {
+                let change = read_change(row).map_err(|failure| failure.into_error(DOING))?;
+                after = change.position;
+                if visit(&change).is_break() {
+                    return Ok(());
+                }
+            }
+            if (rows.len() as i64) < most {
+                return Ok(());
+            }
+            most = (most * 8).min(READ_MAX);
+        }
+        Ok(())
+    }
+
+    /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time. `key`
+    /// is the column of the key.
+    fn scan_rows(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        (sql, key): (&str, usize),
+        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), LogError> {
+        self.head(set)?;
+        let (mut from, mut is_first, mut most) = (range.start.clone(), true, READ_FIRST);
+        self.client.read("cannot read the resources", |connection| {
+            let was_first = is_first;
+            let scanned = (|| {
+                let transaction = self.client.wait(async {
+                    Ok(connection
+                        .build_transaction()
+                        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
+                        .read_only(true)
+                        .start()
+                        .await?)
+                })?;
+                loop {
+                    let rows = self.client.wait(async {
+                        let params: [(&(dyn ToSql + Sync), Type); 5] = [
+                            (&set.0, Type::INT8),
+                            (&from, Type::TEXT),
+                            (&is_first, Type::BOOL),
+                            (&range.end, Type::TEXT),
+                            (&most, Type::INT8),
+                        ];
+                        Ok(transaction.query_typed(sql, &params).await?)
+                    })?;
+                    for row in &rows {
+                        is_first = false;
+                        if visit(row)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    match rows.last() {
+                        Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
+                        _ => return Ok(()),
+                    }
+                    most = (most * 8).min(READ_MAX);
+                }
+            })();
+            match scanned {
+                // Visited rows cannot be visited again.
+                Err(failure) if was_first && !is_first => Ok(Err(failure)),
+                scanned => scanned.map(Ok),
+            }
+        })?
+        .map_err(|failure| failure.into_error("cannot read the resources"))
+    }
+
+    fn resource_row(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
+        const DOING: &str = "cannot read a resource";
+        let rows = self.query(
+            DOING,
+            concat!(
+                "SELECT ",
+                resource_columns!(),
+                " FROM abreast.resources WHERE set_id = $1 AND key_hash = $2"
+            ),
+            &[(&set.0, Type::INT8), (&key_hash(key), Type::BYTEA)],
+        )?;
+        let resource = rows.first().map(read_resource).transpose();
+        resource.map_err(|failure| failure.into_error(DOING))
+    }
+}
+
+/// Reads each row.
+fn each<T>(
+    doing: &str,
+    rows: &[Row],
+    read: impl FnMut(&Row) -> Result<T, Failure>,
+) -> Result<Vec<T>, LogError> {
+    rows.iter().map(read).collect::<Result<_, _>>().map_err(|failure| failure.into_error(doing))
+}
+
+impl ChangeLog for PostgresLog {
+    fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
+        check_set(set)?;
+        let client = &*self.client;
+        client.read("cannot open the set", |connection| {
+            let mut statements = Statements::begin(client, connection)?;
+            let age = i64::try_from(set.page_rule.age.as_micros()).unwrap_or(i64::MAX);
+            let changes = i64::from(set.page_rule.changes);
+            let in_log = set.beginning == Beginning::Log;
+            let known = statements.query_first(
+                "SELECT id, in_log FROM abreast.sets WHERE slug = $1",
+                &params![set.slug.clone() => TEXT],
+            )?;
+            if let Some(row) = known {
+                let id: i64 = row.try_get(0)?;
+                if row.try_get::<_, bool>(1)? != in_log {
+                    return Ok(Err(other_beginning(set)));
+                }
+                statements.write(
+                    "UPDATE abreast.sets SET page_changes = $2, page_age = $3 \
+                     WHERE id = $1 AND (page_changes <> $2 OR page_age <> $3)",
+                    params![id => INT8, changes => INT8, age => INT8],
+                )?;
+                statements.send()?;
+                statements.commit()?;
+                return Ok(Ok(ResourceSet { id: SetId(id), slug: set.slug.clone() }));
+            }
+            let now = match &self.clock {
+                Some(clock) => clock.now(),
+                None => {
+                    let rows = statements.query(
+                        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+                        &[],
+                    )?;
+                    rows.first().map_or(Ok(Timestamp::default()), |row| time(row, 0))?
+                }
+            };
+            let mut state = SetState::new(now, set, LiveShards::first(self.rule));
+            let row = statements.query_first(
+                "INSERT INTO abreast.sets (slug, created, importing, in_log, page_changes, page_age, position, time, \
+                 resources, page, page_after, page_from, next_shard, revision) \
+                 VALUES ($1, $2, $3, $4, $5, $6, 0, $2, 0, 1, 0, $2, $7, 1) \
+                 ON CONFLICT (slug) DO NOTHING RETURNING id",
+                &params![
+                    set.slug.clone() => TEXT, now.as_micros() => INT8, state.importing => BOOL, in_log => BOOL,
+                    changes => INT8, age => INT8, state.shards.next_id() as i64 => INT8,
+                ],
+            )?;
+            // Another node created it meanwhile: the next attempt finds it.
+            let Some(row) = row else { return Err(Failure::Late) };
+            let id: i64 = row.try_get(0)?;
+            let mut tables = PostgresTables { statements, set: id, revision: 1 };
+            tables.put_pages(&[&state.page.page()])?;
+            tables.store_shards(&mut state)?;
+            tables.statements.send()?;
+            tables.statements.commit()?;
+            Ok(Ok(ResourceSet { id: SetId(id), slug: set.slug.clone() }))
+        })?
+    }
+
+    fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
+        const DOING: &str = "cannot read the sets";
+        let rows = self.query(DOING, "SELECT id, slug FROM abreast.sets ORDER BY id", &[])?;
+        each(DOING, &rows, |row| Ok(ResourceSet { id: SetId(row.try_get(0)?), slug: row.try_get(1)? }))
+    }
+
+    fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
+        const DOING: &str = "cannot find a set";
+        let rows = self.query(
+            DOING,
+            "SELECT id FROM abreast.sets WHERE slug = $1",
+            &[(&slug, Type::TEXT)],
+        )?;
+        let found = each(DOING, &rows, |row| Ok(SetId(row.try_get(0)?)))?;
+        Ok(found.first().map(|id| ResourceSet { id: *id, slug: slug.to_owned() }))
+    }
+
+    fn check_available(&self) -> Result<(), LogError> {
+        self.query("cannot reach the database", "SELECT 1", &[]).map(drop)
+    }
+
+    fn head(&self, set: SetId) -> Result<Head, LogError> {
+        const DOING: &str = "cannot read the head of a set";
+        let rows = self.query(
+            DOING,
+            concat!("SELECT ", set_columns!(), " FROM abreast.sets WHERE id = $1"),
+            &[(&set.0, Type::INT8)],
+        )?;
+        let row = rows.first().ok_or_else(|| no_set(set))?;
+        let state = read_state(row, LiveShards::first(self.rule));
+        Ok(state.map_err(|failure| failure.into_error(DOING))?.head())
+    }
+
+    fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
+        for (set, position) in known {
+            if self.head(*set)?.position > *position {
+                return Ok(true);
+            }
+        }
+        let seen = || Ok(self.watch.is_beyond(known));
+        self.watch.during(|| self.watch.signal.wait_until(timeout, seen))
+    }
+
+    /// More than 10,000 resources become several transactions.
+    fn import(&self, set: SetId, mut resources: Vec<Imported>) -> Result<(), LogError> {
+        for resource in &resources {
+            check_key(&resource.key)?;
+            check_state(&resource.key, &resource.state, &resource.witness)?;
+            check_text(&resource.key, [Some(&resource.key), resource.state.media_type.as_ref(), resource.state.encoding.as_ref()])?;
+        }
+        while resources.len() > BATCH_MAX {
+            let rest = resources.split_off(BATCH_MAX);
+            self.call(set, Work::Import(set, resources))?;
+            resources = rest;
+        }
+        self.call(set, Work::Import(set, resources)).map(drop)
+    }
+
+    fn complete_import(&self, set: SetId) -> Result<(), LogError> {
+        self.call(set, Work::CompleteImport(set)).map(drop)
+    }
+
+    fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone) {
+        let checked = check_batch(&changes).and_then(|()| changes.iter().try_for_each(check_texts));
+        let work = match checked {
+            Ok(()) => Work::Append(set, changes),
+            Err(refused) => Work::Refuse(refused),
+        };
+        self.queue_of(set).push(Job { work, reply: Reply::Append(done) });
+    }
+
+    fn refresh_witnesses(
+        &self,
+        set: SetId,
+        mut witnesses: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), LogError> {
+        check_witnesses(&witnesses)?;
+        while witnesses.len() > BATCH_MAX {
+            let rest = witnesses.split_off(BATCH_MAX);
+            self.call(set, Work::RefreshWitnesses(set, witnesses))?;
+            witnesses = rest;
+        }
+        self.call(set, Work::RefreshWitnesses(set, witnesses)).map(drop)
+    }
+
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
+        let until = self.head(set)?.position;
+        self.read_parts(CHANGES, set, (after, until), visit)
+    }
+
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
+        self.head(set)?;
+        // Continue after the head: the latest change of a resource that changes meanwhile is there.
+        self.read_parts(LATEST, set, (after, Position(i64::MAX as u64)), visit)
+    }
+
+    fn latest_before(&self, set: SetId, before: Position) -> Result<Option<Position>, LogError> {
+        const DOING: &str = "cannot read the log";
+        self.head(set)?;
+        let rows = self.query(
+            DOING,
+            "SELECT position FROM (\
+             (SELECT position FROM abreast.resources WHERE set_id = $1 AND position > 0 AND position < $2 \
+             ORDER BY position DESC LIMIT 1) UNION ALL \
+             (SELECT position FROM abreast.tombstones WHERE set_id = $1 AND position < $2 \
+             ORDER BY position DESC LIMIT 1)) AS found ORDER BY position DESC LIMIT 1",
+            &[(&set.0, Type::INT8), (&(before.0 as i64), Type::INT8)],
+        )?;
+        Ok(each(DOING, &rows, |row| position(row, 0))?.pop())
+    }
+
+    fn position_at(&self, set: SetId, at: Timestamp) -> Result<Position, LogError> {
+        const DOING: &str = "cannot read the log";
+        if at < self.head(set)?.created {
+            return Ok(Position(0));
+        }
+        // Times increase with positions: the page with the time, and the change in the page.
+        let rows = self.query(
+            DOING,
+            "SELECT coalesce((SELECT position FROM abreast.changes WHERE set_id = $1 AND position > after \
+             AND (last IS NULL OR position <= last) AND time <= $2 ORDER BY position DESC LIMIT 1), after) \
+             FROM abreast.pages WHERE set_id = $1 AND from_time <= $2 ORDER BY from_time DESC, number DESC LIMIT 1",
+            &[(&set.0, Type::INT8), (&at.as_micros(), Type::INT8)],
+        )?;
+        Ok(each(DOING, &rows, |row| position(row, 0))?.pop().unwrap_or_default())
+    }
+
+    fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
+        self.head(set)?;
+        self.resource_row(set, key)
+    }
+
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Resource>,
+    ) -> Result<(), LogError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            resource_columns!(),
+            " FROM abreast.resources WHERE ",
+            key_range!(),
+            " LIMIT $5"
+        );
+        self.scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
+    }
+
+    fn scan_witnesses(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Witnessed>,
+    ) -> Result<(), LogError> {
+        const SQL: &str = concat!(
+            "SELECT key, witness, content FROM abreast.resources WHERE ",
+            key_range!(),
+            " LIMIT $5"
+        );
+        self.scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
+    }
+
+    fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
+        const DOING: &str = "cannot read the shards";
+        let created = self.head(set)?.created;
+        let rows = self.query(
+            DOING,
+            "SELECT id, start_key, end_key, resources, version, time, retired FROM abreast.shards \
+             WHERE set_id = $1 AND NOT retired",
+            &[(&set.0, Type::INT8)],
+        )?;
+        let mut shards = each(DOING, &rows, |row| shard(row, created))?;
+        shards.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+        Ok(shards)
+    }
+
+    fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
+        const DOING: &str = "cannot read a shard";
+        let created = self.head(set)?.created;
+        let Ok(number) = i64::try_from(id.0) else { return Ok(None) };
+        let rows = self.query(
+            DOING,
+            "SELECT id, start_key, end_key, resources, version, time, retired FROM abreast.shards \
+             WHERE set_id = $1 AND id = $2",
+            &[(&set.0, Type::INT8), (&number, Type::INT8)],
+        )?;
+        let Some(found) = each(DOING, &rows, |row| shard(row, created))?.pop() else {
+            return Ok(None);
+        };
+        if !found.retired {
+            return Ok(Some(found));
+        }
+        // The live shards that start in its range cover this range exactly.
+        let rows = self.query(
+            DOING,
+            "SELECT coalesce(sum(resources), 0)::bigint, coalesce(max(version), 0), coalesce(max(time), 0) \
+             FROM abreast.shards WHERE set_id = $1 AND NOT retired AND start_key >= $2 \
+             AND ($3 IS NULL OR start_key < $3)",
+            &[
+                (&set.0, Type::INT8),
+                (&found.range.start, Type::TEXT),
+                (&found.range.end, Type::TEXT),
+            ],
+        )?;
+        let sums = each(DOING, &rows, |row| {
+            Ok((row.try_get::<_, i64>(0)? as u64, position(row, 1)?, time(row, 2)?))
+        })?;
+        let (resources, version, time) = sums.first().copied().unwrap_or_default();
+        let time = if version == Position(0) { created } else { time };
+        Ok(Some(Shard { resources, version, time, ..found }))
+    }
+
+    fn keep_versions(&self, set: SetId, keep: bool) -> Result<(), LogError> {
+        self.call(set, Work::KeepVersions(set, keep)).map(drop)
+    }
+
+    fn collect_versions(
+        &self,
+        set: SetId,
+        policy: &VersionPolicy,
+        limit: usize,
+    ) -> Result<Collected, LogError> {
+        match self.call(set, Work::CollectVersions(set, *policy, limit))? {
+            Outcome::Collected(collected) => Ok(collected),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => {
+                unreachable!("collecting returns its own result")
+            }
+        }
+    }
+
+    fn versions(
+        &self,
+        set: SetId,
+        key: &str,
+        from: Timestamp,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Version>, LogError> {
+        const DOING: &str = "cannot read the versions of a resource";
+        const OLDEST: &str = concat!(
+            "SELECT ",
+            version_columns!(),
+            " FROM abreast.versions WHERE set_id = $1 AND key_hash = $2 AND time >= $3 ORDER BY time LIMIT $4"
+        );
+        const NEWEST: &str = concat!(
+            "SELECT ",
+            version_columns!(),
+            " FROM abreast.versions WHERE set_id = $1 AND key_hash = $2 AND time <= $3 ORDER BY time DESC LIMIT $4"
+        );
+        let keeps = self.head(set)?.versions_since.is_some();
+        // Versions can be older than a restarted log: imported resources count from the set's
+        // creation.
+        let rows = self.query(
+            DOING,
+            "SELECT created FROM abreast.sets WHERE id = $1",
+            &[(&set.0, Type::INT8)],
+        )?;
+        let created = each(DOING, &rows, |row| time(row, 0))?.pop().ok_or_else(|| no_set(set))?;
+        let Some(stored) = stored_from(from, order, created) else { return Ok(Vec::new()) };
+        let rows = self.query(
+            DOING,
+            if order == Order::OldestFirst { OLDEST } else { NEWEST },
+            &[
+                (&set.0, Type::INT8),
+                (&key_hash(key), Type::BYTEA),
+                (&stored.as_micros(), Type::INT8),
+                (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8),
+            ],
+        )?;
+        let mut found = each(DOING, &rows, |row| read_version(row, created))?;
+        if keeps {
+            let current = self.current_version(set, key, created)?;
+            add_current(&mut found, current, from, order, limit);
+        }
+        Ok(found)
+    }
+
+    fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
+        let rows = self.query(
+            "cannot read who needs stored contents",
+            "SELECT 1 FROM abreast.contents WHERE id = $1 AND needed > 0 LIMIT 1",
+            &[(&id.as_bytes().as_slice(), Type::BYTEA)],
+        )?;
+        Ok(!rows.is_empty())
+    }
+
+    fn unneeded_contents(
+        &self,
+        after: Option<ContentId>,
+        limit: usize,
+    ) -> Result<Vec<ContentId>, LogError> {
+        const DOING: &str = "cannot read which stored contents nobody needs";
+        let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
+        let rows = self.query(
+            DOING,
+            "SELECT DISTINCT id FROM abreast.contents WHERE needed = 0 AND id > $1 ORDER BY id LIMIT $2",
+            &[(&after, Type::BYTEA), (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8)],
+        )?;
+        Ok(each(DOING, &rows, |row| content(row, 0))?.into_iter().flatten().collect())
+    }
+
+    fn forget_contents(&self, ids: Vec<ContentId>) -> Result<(), LogError> {
+        let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
+        self.query(
+            "cannot forget stored contents",
+            "DELETE FROM abreast.contents WHERE id = ANY ($1) AND needed = 0",
+            &[(&ids, Type::BYTEA_ARRAY)],
+        )
+        .map(drop)
+    }
+
+    fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
+        const DOING: &str = "cannot read the pages";
+        self.head(set)?;
+        let rows = self.query(
+            DOING,
+            "SELECT number, after, last, from_time, until_time FROM abreast.pages \
+             WHERE set_id = $1 AND number >= $2 ORDER BY number LIMIT $3",
+            &[
+                (&set.0, Type::INT8),
+                (&i64::try_from(first).unwrap_or(i64::MAX), Type::INT8),
+                (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8),
+            ],
+        )?;
+        each(DOING, &rows, |row| {
+            Ok(Page {
+                number: row.try_get::<_, i64>(0)? as u64,
+                after: position(row, 1)?,
+                last: row.try_get::<_, Option<i64>>(2)?.map(|last| Position(last as u64)),
+                from: time(row, 3)?,
+                until: row.try_get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
+            })
+        })
+    }
+}
+
+impl PostgresLog {
+    /// The present content of a resource as a version; `created` is the set's creation time.
+    fn current_version(
+        &self,
+        set: SetId,
+        key: &str,
+        created: Timestamp,
+    ) -> Result<Option<Version>, LogError> {
+        const DOING: &str = "cannot read the versions of a resource";
+        let Some(resource) = self.resource_row(set, key)? else { return Ok(None) };
+        if resource.position == Position(0) {
+            return Ok(current(&resource, created));
+        }
+        let rows = self.query(
+            DOING,
+            "SELECT time FROM abreast.changes WHERE set_id = $1 AND position = $2",
+            &[(&set.0, Type::INT8), (&(resource.position.0 as i64), Type::INT8)],
+        )?;
+        let changed = each(DOING, &rows, |row| time(row, 0))?.pop();
+        Ok(changed.and_then(|time| current(&resource, time)))
+    }
+}
+
+fn shard(row: &Row, created: Timestamp) -> Result<Shard, Failure> {
+    let version = position(row, 4)?;
+    Ok(Shard {
+        id: ShardId(row.try_get::<_, i64>(0)? as u64),
+        range: KeyRange { start: row.try_get(1)?, end: row.try_get(2)? },
+        resources: row.try_get::<_, i64>(3)? as u64,
+        version,
+        time: if version == Position(0) { created } else { time(row, 5)? },
+        retired: row.try_get(6)?,
+    })
+}
+
+/// Checks that the texts of a change can be stored.
+fn check_texts(change: &Change) -> Result<(), LogError> {
+    use abreast_core::Action;
+    let state = match &change.action {
+        Action::Put { state, .. } | Action::Add { state, .. } => Some(state),
+        Action::Deprecate { state, .. } => state.as_ref().map(|(state, _)| state),
+        Action::Remove | Action::Delete => None,
+    };
+    let names = [
+        Some(&change.key),
+        change.idempotency_key.as_ref(),
+        state.and_then(|state| state.media_type.as_ref()),
+        state.and_then(|state| state.encoding.as_ref()),
+    ];
+    check_text(&change.key, names)
+}
+
+/// Checks that no text has the character U+0000, which PostgreSQL does not store.
+fn check_text<const N: usize>(key: &str, texts: [Option<&String>; N]) -> Result<(), LogError> {
+    if texts.into_iter().flatten().all(|text| !text.contains('\0')) {
+        return Ok(());
+    }
+    let message = format!(
+        "a text of `{}` has the character U+0000, which PostgreSQL does not store",
+        abreast_core::shown(key).replace('\0', "\u{fffd}")
+    );
+    Err(LogError::new(ErrorKind::Refused, message))
+}

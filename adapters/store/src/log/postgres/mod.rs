@@ -1,0 +1,13 @@
+//! The change log on PostgreSQL: any number of nodes record in it.
+
+pub(crate) mod client;
+pub(crate) mod failure;
+pub(crate) mod load;
+pub(crate) mod log;
+pub(crate) mod rows;
+pub(crate) mod schema;
+pub(crate) mod statements;
+pub(crate) mod tables;
+pub(crate) mod version_tables;
+pub(crate) mod watch;
+pub(crate) mod writer;

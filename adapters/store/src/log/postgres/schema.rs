@@ -1,0 +1,99 @@
+//! The tables of the schema `abreast`, made and migrated by the first node that needs them.
+
+use crate::log::postgres::client::Client;
+use crate::log::postgres::failure::Failure;
+use abreast_core::{ErrorKind, LogError};
+use deadpool_postgres::Object;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/postgres_log_0001.sql")];
+
+/// Name of the tables of this file in `abreast.schemas`.
+const PART: &str = "log";
+
+/// Brings the tables to the newest schema. Nodes that start at the same time wait for each other.
+pub(crate) fn migrate(client: &Client) -> Result<(), LogError> {
+    client.read("cannot open the database", |connection| check_encoding(client, connection))??;
+    client.read("cannot make the tables", |connection| {
+        // Two nodes may create the schema at once; one of them fails then, and finds it.
+        loop {
+            let created = client.wait(async {
+                Ok(connection
+                    .batch_execute(
+                        "CREATE SCHEMA IF NOT EXISTS abreast;
+                         CREATE TABLE IF NOT EXISTS abreast.schemas
+                           (part TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+                    )
+                    .await?)
+            });
+            match created {
+                Err(Failure::Database(error)) if is_race(&error) => {}
+                created => return created,
+            }
+        }
+    })?;
+    client.read("cannot migrate the tables", |connection| upgrade(client, connection))?
+}
+
+fn is_race(error: &tokio_postgres::Error) -> bool {
+    [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_SCHEMA, SqlState::DUPLICATE_TABLE]
+        .iter()
+        .any(|state| error.code() == Some(state))
+}
+
+fn check_encoding(
+    client: &Client,
+    connection: &mut Object,
+) -> Result<Result<(), LogError>, Failure> {
+    let row = client.wait(async {
+        Ok(connection
+            .query_typed(
+                "SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()",
+                &[],
+            )
+            .await?)
+    })?;
+    let encoding: &str = row.first().map_or(Ok(""), |row| row.try_get(0))?;
+    if encoding == "UTF8" {
+        return Ok(Ok(()));
+    }
+    Ok(Err(LogError::new(
+        ErrorKind::Refused,
+        format!(
+            "the database has the encoding {encoding}\n  help: create one with `createdb --encoding=UTF8 --template=template0 NAME`"
+        ),
+    )))
+}
+
+fn upgrade(client: &Client, connection: &mut Object) -> Result<Result<(), LogError>, Failure> {
+    client.wait(async {
+        let transaction = connection.transaction().await?;
+        transaction.batch_execute("LOCK TABLE abreast.schemas IN EXCLUSIVE MODE").await?;
+        let rows = transaction
+            .query_typed("SELECT version FROM abreast.schemas WHERE part = $1", &[(&PART, Type::TEXT)])
+            .await?;
+        let version = rows.first().map_or(Ok(0), |row| row.try_get::<_, i32>(0))?;
+        let known = MIGRATIONS.len();
+        if usize::try_from(version).is_ok_and(|version| version > known) {
+            return Ok(Err(LogError::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "the database has version {version} of the tables, and this program knows {known}\n  help: use a newer program"
+                ),
+            )));
+        }
+        for migration in &MIGRATIONS[version as usize..] {
+            transaction.batch_execute(migration).await?;
+        }
+        transaction
+            .execute_typed(
+                "INSERT INTO abreast.schemas (part, version) VALUES ($1, $2) \
+                 ON CONFLICT (part) DO UPDATE SET version = excluded.version",
+                &[(&PART, Type::TEXT), (&(known as i32), Type::INT4)],
+            )
+            .await?;
+        transaction.commit().await?;
+        Ok(Ok(()))
+    })
+}

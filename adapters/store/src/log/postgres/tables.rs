@@ -1,0 +1,387 @@
+//! The statements that change a set's rows.
+
+use crate::log::postgres::failure::Failure;
+use crate::log::postgres::rows::{key_hash, read_resource, resource_columns};
+use crate::log::postgres::statements::{Statements, params};
+use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
+use crate::log::set_state::SetState;
+use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
+use crate::log::tables::Tables;
+use abreast_core::batch::{Name, Now};
+use abreast_core::{ContentId, Page, Position};
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use tokio_postgres::Row;
+
+/// Rows of a set in a range of keys, in their order: from `$2` on if `$3`, otherwise after `$2`;
+/// before `$4`, if it is not NULL. The index has only the first characters of keys.
+macro_rules! key_range {
+    () => {
+        "set_id = $1 AND left(key, 500) >= left($2, 500) AND (key > $2 OR ($3 AND key = $2)) \
+         AND ($4 IS NULL OR (left(key, 500) <= left($4, 500) AND key < $4)) \
+         ORDER BY left(key, 500), key"
+    };
+}
+pub(crate) use key_range;
+
+/// Rows of a shard that are read at once.
+const MIDDLE_PART: i64 = 2_000;
+
+/// The statements about one set, in one transaction.
+pub(crate) struct PostgresTables<'c> {
+    pub(crate) statements: Statements<'c>,
+    pub(crate) set: i64,
+    /// Number of this transaction in the set.
+    pub(crate) revision: i64,
+}
+
+impl PostgresTables<'_> {
+    /// Stores the shards that the batch changed.
+    pub(crate) fn store_shards(&mut self, set_state: &mut SetState) -> Result<(), Failure> {
+        let shards = &set_state.shards;
+        let dirty = shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty);
+        let rows: Vec<_> =
+            dirty.map(|(place, shard)| (shard, shards.end_of(place), false)).collect();
+        if !rows.is_empty() {
+            self.put_shards(&rows)?;
+        }
+        set_state.shards.stored();
+        Ok(())
+    }
+
+    fn put_shards(
+        &mut self,
+        rows: &[(&LiveShard, Option<&str>, bool)],
+    ) -> Result<(), Failure> {
+        let numbers = |of: fn(&LiveShard) -> i64| -> Vec<i64> {
+            rows.iter().map(|(shard, ..)| of(shard)).collect()
+        };
+        let starts: Vec<String> = rows.iter().map(|(shard, ..)| shard.start.clone()).collect();
+        let ends: Vec<Option<String>> =
+            rows.iter().map(|(_, end, _)| end.map(str::to_owned)).collect();
+        let retired: Vec<bool> = rows.iter().map(|(.., retired)| *retired).collect();
+        let params = params![
+            self.set => INT8,
+            self.revision => INT8,
+            numbers(|shard| shard.id.0 as i64) => INT8_ARRAY,
+            starts => TEXT_ARRAY,
+            ends => TEXT_ARRAY,
+            numbers(|shard| shard.resources as i64) => INT8_ARRAY,
+            numbers(|shard| shard.bytes as i64) => INT8_ARRAY,
+            numbers(|shard| shard.version.0 as i64) => INT8_ARRAY,
+            numbers(|shard| shard.time.as_micros()) => INT8_ARRAY,
+            retired => BOOL_ARRAY,
+        ];
+        self.statements.write(
+            "INSERT INTO abreast.shards (set_id, revision, id, start_key, end_key, resources, bytes, version, time, retired) \
+             SELECT $1, $2, * FROM unnest($3, $4, $5, $6, $7, $8, $9, $10) \
+             ON CONFLICT (set_id, id) DO UPDATE SET revision = excluded.revision, end_key = excluded.end_key, \
+             resources = excluded.resources, bytes = excluded.bytes, version = excluded.version, \
+             time = excluded.time, retired = excluded.retired",
+            params,
+        )
+    }
+
+    /// Stores pages. A closed page does not change.
+    pub(crate) fn put_pages(&mut self, pages: &[&Page]) -> Result<(), Failure> {
+        let numbers =
+            |of: fn(&Page) -> i64| -> Vec<i64> { pages.iter().map(|page| of(page)).collect() };
+        let options = |of: fn(&Page) -> Option<i64>| -> Vec<Option<i64>> {
+            pages.iter().map(|page| of(page)).collect()
+        };
+        let params = params![
+            self.set => INT8,
+            numbers(|page| page.number as i64) => INT8_ARRAY,
+            numbers(|page| page.after.0 as i64) => INT8_ARRAY,
+            options(|page| page.last.map(|last| last.0 as i64)) => INT8_ARRAY,
+            numbers(|page| page.from.as_micros()) => INT8_ARRAY,
+            options(|page| page.until.map(Timestamp::as_micros)) => INT8_ARRAY,
+        ];
+        self.statements.write(
+            "INSERT INTO abreast.pages (set_id, number, after, last, from_time, until_time) \
+             SELECT $1, * FROM unnest($2, $3, $4, $5, $6) \
+             ON CONFLICT (set_id, number) DO UPDATE SET last = excluded.last, from_time = excluded.from_time, \
+             until_time = excluded.until_time WHERE abreast.pages.last IS NULL",
+            params,
+        )
+    }
+
+    /// Replaces the fingerprints of known resources.
+    pub(crate) fn set_witnesses(&mut self, witnesses: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+        // The last fingerprint of a key counts, and a statement may change a row only once.
+        let last: HashMap<&str, &[u8]> =
+            witnesses.iter().map(|(key, witness)| (key.as_str(), witness.as_slice())).collect();
+        let (keys, values): (Vec<_>, Vec<_>) =
+            last.into_iter().map(|(key, witness)| (key_hash(key), witness.to_vec())).unzip();
+        self.statements.write(
+            "UPDATE abreast.resources AS old SET witness = new.witness \
+             FROM unnest($2, $3) AS new (key_hash, witness) \
+             WHERE old.set_id = $1 AND old.key_hash = new.key_hash",
+            params![self.set => INT8, keys => BYTEA_ARRAY, values => BYTEA_ARRAY],
+        )
+    }
+
+    /// Writes new properties, of new and known resources.
+    fn put(&mut self, rows: &[(&str, &Encoded<'_>, &Now<'_>)]) -> Result<(), Failure> {
+        let hashes: Vec<Vec<u8>> = rows.iter().map(|(key, ..)| key_hash(key)).collect();
+        let keys: Vec<String> = rows.iter().map(|(key, ..)| (*key).to_owned()).collect();
+        let positions: Vec<i64> = rows.iter().map(|(.., now)| now.position.0 as i64).collect();
+        let witnesses: Vec<Vec<u8>> = rows.iter().map(|(.., now)| now.witness.to_vec()).collect();
+        let contents: Vec<_> = rows.iter().map(|(.., now)| bytes_of(now.held.content)).collect();
+        let new: Vec<Option<&Encoded<'_>>> = rows.iter().map(|(_, new, _)| Some(*new)).collect();
+        let columns = Columns::of(&new);
+        let deprecated: Vec<Option<String>> =
+            rows.iter().map(|(_, new, _)| new.deprecated.clone()).collect();
+        self.statements.write(
+            "INSERT INTO abreast.resources (set_id, key_hash, key, position, modified, length, media_type, encoding, \
+             digests, links, witness, content, description, deprecated) \
+             SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+             ON CONFLICT (set_id, key_hash) DO UPDATE SET position = excluded.position, modified = excluded.modified, \
+             length = excluded.length, media_type = excluded.media_type, encoding = excluded.encoding, \
+             digests = excluded.digests, links = excluded.links, witness = excluded.witness, content = excluded.content, \
+             description = excluded.description, deprecated = excluded.deprecated",
+            params![
+                self.set => INT8, hashes => BYTEA_ARRAY, keys => TEXT_ARRAY, positions => INT8_ARRAY,
+                columns.modified => INT8_ARRAY, columns.length => INT8_ARRAY, columns.media_type => TEXT_ARRAY,
+                columns.encoding => TEXT_ARRAY, columns.digests => BYTEA_ARRAY, columns.links => TEXT_ARRAY,
+                witnesses => BYTEA_ARRAY, contents => BYTEA_ARRAY, columns.description => TEXT_ARRAY,
+                deprecated => TEXT_ARRAY,
+            ],
+        )
+    }
+}
+
+impl Tables for PostgresTables<'_> {
+    /// A whole batch, since each part needs round trips.
+    const PART: usize = 10_000;
+
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k>, Failure> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let hashes: Vec<Vec<u8>> = keys.iter().map(|key| key_hash(key)).collect();
+        let rows = self.statements.query(
+            concat!(
+                "SELECT ",
+                resource_columns!(),
+                " FROM abreast.resources WHERE set_id = $1 AND key_hash = ANY ($2)"
+            ),
+            &params![self.set => INT8, hashes => BYTEA_ARRAY],
+        )?;
+        let mut found = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let resource = Box::new(read_resource(row)?);
+            let Ok(place) = keys.binary_search(&resource.key.as_str()) else { continue };
+            let bytes = row_bytes(row, &resource.key)?;
+            found.insert(keys[place], StoredRow { resource, bytes, is_damaged: false });
+        }
+        Ok(found)
+    }
+
+    fn names<'k>(&mut self, names: &[&'k str]) -> Result<HashMap<&'k str, Timestamp>, Failure> {
+        let asked: HashMap<&str, &'k str> = names.iter().map(|name| (*name, *name)).collect();
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let rows = self.statements.query(
+            "SELECT key, time FROM abreast.idempotency WHERE set_id = $1 AND key = ANY ($2)",
+            &params![self.set => INT8, owned => TEXT_ARRAY],
+        )?;
+        let mut found = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            if let Some(name) = asked.get(row.try_get::<_, &str>(0)?) {
+                found.insert(*name, Timestamp::from_micros(row.try_get(1)?));
+            }
+        }
+        Ok(found)
+    }
+
+    fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Failure> {
+        let numbers = |of: fn(&LogRow<'_>) -> i64| -> Vec<i64> { changes.iter().map(of).collect() };
+        let keys: Vec<String> = changes.iter().map(|change| change.key.to_owned()).collect();
+        let new: Vec<_> = changes.iter().map(|change| change.new).collect();
+        let columns = Columns::of(&new);
+        let contents: Vec<_> =
+            new.iter().map(|new| bytes_of(new.and_then(|new| new.content))).collect();
+        let descriptions: Vec<_> =
+            changes.iter().map(|change| change.description().map(str::to_owned)).collect();
+        let notes: Vec<Option<String>> = changes.iter().map(|change| change.note.clone()).collect();
+        self.statements.write(
+            "INSERT INTO abreast.changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
+             digests, links, content, description, note) \
+             SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+            params![
+                self.set => INT8,
+                numbers(|change| change.position.0 as i64) => INT8_ARRAY,
+                numbers(|change| change.time.as_micros()) => INT8_ARRAY,
+                numbers(|change| kind_number(change.kind)) => INT8_ARRAY,
+                keys => TEXT_ARRAY, columns.modified => INT8_ARRAY, columns.length => INT8_ARRAY,
+                columns.media_type => TEXT_ARRAY, columns.encoding => TEXT_ARRAY, columns.digests => BYTEA_ARRAY,
+                columns.links => TEXT_ARRAY, contents => BYTEA_ARRAY, descriptions => TEXT_ARRAY, notes => TEXT_ARRAY,
+            ],
+        )
+    }
+
+    fn close_pages(&mut self, closed: &[Page], open: &Page) -> Result<(), Failure> {
+        let pages: Vec<&Page> = closed.iter().chain([open]).collect();
+        self.put_pages(&pages)
+    }
+
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Failure> {
+        let (mut put, mut deleted) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut refreshed, mut witnesses, mut contents) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, write) in rows {
+            match write {
+                RowWrite::Insert(new, now) | RowWrite::Update(new, now) => {
+                    put.push((*key, *new, now));
+                }
+                RowWrite::Refresh(now) => {
+                    refreshed.push(key_hash(key));
+                    witnesses.push(now.witness.to_vec());
+                    contents.push(bytes_of(now.held.content));
+                }
+                RowWrite::Delete => deleted.push(key_hash(key)),
+            }
+        }
+        if !put.is_empty() {
+            self.put(&put)?;
+        }
+        if !refreshed.is_empty() {
+            self.statements.write(
+                "UPDATE abreast.resources AS old SET witness = new.witness, content = new.content \
+                 FROM unnest($2, $3, $4) AS new (key_hash, witness, content) \
+                 WHERE old.set_id = $1 AND old.key_hash = new.key_hash",
+                params![
+                    self.set => INT8, refreshed => BYTEA_ARRAY, witnesses => BYTEA_ARRAY, contents => BYTEA_ARRAY,
+                ],
+            )?;
+        }
+        if !deleted.is_empty() {
+            self.statements.write(
+                "DELETE FROM abreast.resources WHERE set_id = $1 AND key_hash = ANY ($2)",
+                params![self.set => INT8, deleted => BYTEA_ARRAY],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_tombstones(
+        &mut self,
+        left: &[(&str, Position)],
+        returned: &[&str],
+    ) -> Result<(), Failure> {
+        if !returned.is_empty() {
+            let hashes: Vec<Vec<u8>> = returned.iter().map(|key| key_hash(key)).collect();
+            self.statements.write(
+                "DELETE FROM abreast.tombstones WHERE set_id = $1 AND key_hash = ANY ($2)",
+                params![self.set => INT8, hashes => BYTEA_ARRAY],
+            )?;
+        }
+        if !left.is_empty() {
+            let hashes: Vec<Vec<u8>> = left.iter().map(|(key, _)| key_hash(key)).collect();
+            let positions: Vec<i64> = left.iter().map(|(_, position)| position.0 as i64).collect();
+            self.statements.write(
+                "INSERT INTO abreast.tombstones (set_id, key_hash, position) SELECT $1, * FROM unnest($2, $3) \
+                 ON CONFLICT (set_id, key_hash) DO UPDATE SET position = excluded.position",
+                params![self.set => INT8, hashes => BYTEA_ARRAY, positions => INT8_ARRAY],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, names: &[Name<'_>]) -> Result<(), Failure> {
+        let keys: Vec<String> = names.iter().map(|name| name.name.to_owned()).collect();
+        let positions: Vec<i64> = names.iter().map(|name| name.position.0 as i64).collect();
+        let times: Vec<i64> = names.iter().map(|name| name.time.as_micros()).collect();
+        self.statements.write(
+            "INSERT INTO abreast.idempotency (set_id, key, position, time) SELECT $1, * FROM unnest($2, $3, $4) \
+             ON CONFLICT (set_id, key) DO UPDATE SET position = excluded.position, time = excluded.time",
+            params![self.set => INT8, keys => TEXT_ARRAY, positions => INT8_ARRAY, times => INT8_ARRAY],
+        )
+    }
+
+    fn middle(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+    ) -> Result<Option<SplitPoint>, Failure> {
+        let (mut resources, mut bytes) = (0, 0);
+        let (mut from, mut is_first) = (shard.start.clone(), true);
+        loop {
+            let rows = self.statements.query(
+                concat!(
+                    "SELECT ",
+                    resource_columns!(),
+                    " FROM abreast.resources WHERE ",
+                    key_range!(),
+                    " LIMIT $5"
+                ),
+                &params![
+                    self.set => INT8, from => TEXT, is_first => BOOL, end.map(str::to_owned) => TEXT,
+                    MIDDLE_PART => INT8,
+                ],
+            )?;
+            for row in &rows {
+                let key: &str = row.try_get(7)?;
+                if SplitPoint::is_due(shard, resources, bytes) {
+                    return Ok(Some(SplitPoint { key: key.to_owned(), resources, bytes }));
+                }
+                resources += 1;
+                bytes += row_bytes(row, key)?;
+            }
+            match rows.last() {
+                Some(last) if rows.len() == MIDDLE_PART as usize => {
+                    (from, is_first) = (last.try_get(7)?, false);
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<(), Failure> {
+        self.put_shards(&[(shard, end, true)])
+    }
+}
+
+/// The columns of properties, as arrays.
+struct Columns {
+    modified: Vec<Option<i64>>,
+    length: Vec<Option<i64>>,
+    media_type: Vec<Option<String>>,
+    encoding: Vec<Option<String>>,
+    digests: Vec<Option<Vec<u8>>>,
+    links: Vec<Option<String>>,
+    description: Vec<Option<String>>,
+}
+
+impl Columns {
+    /// The columns of resources; `None` is a row without properties.
+    fn of(new: &[Option<&Encoded<'_>>]) -> Self {
+        fn column<T>(
+            new: &[Option<&Encoded<'_>>],
+            of: impl Fn(&Encoded<'_>) -> Option<T>,
+        ) -> Vec<Option<T>> {
+            new.iter().map(|new| new.and_then(&of)).collect()
+        }
+        Self {
+            modified: column(new, |new| Some(new.state.modified.as_micros())),
+            length: column(new, |new| new.state.length.map(|length| length as i64)),
+            media_type: column(new, |new| new.state.media_type.clone()),
+            encoding: column(new, |new| new.state.encoding.clone()),
+            digests: column(new, |new| Some(new.digests.clone())),
+            links: column(new, |new| new.links.clone()),
+            description: column(new, |new| new.description.clone()),
+        }
+    }
+}
+
+pub(crate) fn bytes_of(content: Option<ContentId>) -> Option<Vec<u8>> {
+    content.map(|id| id.as_bytes().to_vec())
+}
+
+/// Estimated size of a stored resource's entry in a document, in bytes.
+fn row_bytes(row: &Row, key: &str) -> Result<u64, Failure> {
+    let text = |column: usize| -> Result<usize, Failure> {
+        Ok(row.try_get::<_, Option<&str>>(column)?.map_or(0, str::len))
+    };
+    let digests = row.try_get::<_, &[u8]>(4)?.len();
+    Ok(entry_bytes(key, text(2)?, text(3)?, digests, text(5)?))
+}

@@ -1,0 +1,344 @@
+//! The threads of a node that record changes, each set in transactions of its own.
+
+use crate::database::queue::Queue;
+use crate::log::apply;
+use crate::log::limits::{import_is_complete, no_set, still_importing};
+use crate::log::postgres::client::Client;
+use crate::log::postgres::failure::Failure;
+use crate::log::postgres::load::{Cached, Locked, lock, store};
+use crate::log::postgres::statements::{Statements, params};
+use crate::log::postgres::tables::PostgresTables;
+use crate::log::postgres::watch::Watch;
+use crate::log::set_state::SetState;
+use crate::log::versions;
+use crate::log::work::{Job, Outcome, Work};
+use abreast_core::batch::IDEMPOTENCY_AGE;
+use abreast_core::{Appended, Change, Clock, LogError, SetId, ShardRule};
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a batch is tried again while the database is out of reach.
+const RETRY_LIMIT: Duration = Duration::from_secs(5);
+/// How long it is tried again if its commit was not answered, because the answer decides whether
+/// the batch is recorded.
+const UNKNOWN_LIMIT: Duration = Duration::from_secs(30);
+/// Pauses between two attempts.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+/// Interval of searches for old idempotency keys and writers.
+const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
+/// Most idempotency keys deleted in one transaction.
+const PRUNE_MAX: i64 = 10_000;
+/// Age at which the record of a writer's last batch is deleted.
+const WRITER_AGE_MICROS: i64 = 24 * 3_600_000_000;
+
+type JobResult = Result<Outcome, LogError>;
+
+/// A thread that records the jobs of some sets.
+pub(crate) struct LogWriter {
+    pub(crate) client: Arc<Client>,
+    /// The clock of tests; the database's if `None`.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) rule: ShardRule,
+    pub(crate) watch: Arc<Watch>,
+    /// Name of this thread in the database.
+    pub(crate) name: String,
+    pub(crate) cached: HashMap<SetId, Cached>,
+    /// When old rows of a set were last searched.
+    pub(crate) pruned: HashMap<SetId, Timestamp>,
+    /// Number of the last batch.
+    pub(crate) batch: i64,
+    /// Whether the last attempt found the database out of reach: then a batch is tried once.
+    pub(crate) is_away: bool,
+}
+
+/// The results of a group of jobs, before it is known whether its transaction was committed.
+struct Attempt {
+    results: Vec<JobResult>,
+    cached: Option<Cached>,
+}
+
+/// How an attempt failed.
+enum Failed {
+    /// Nothing is recorded.
+    Undone(Failure),
+    /// The commit was not answered.
+    Unknown(Failure, Attempt),
+}
+
+impl LogWriter {
+    /// Processes jobs until the queue is closed and empty.
+    pub(crate) fn run(mut self, queue: &Queue<Job>) {
+        loop {
+            let group = queue.take();
+            if group.is_empty() {
+                return;
+            }
+            self.serve(group);
+        }
+    }
+
+    /// Records a group, one transaction for each run of jobs of one set.
+    fn serve(&mut self, group: Vec<Job>) {
+        let mut jobs: Vec<Job> = Vec::new();
+        for job in group {
+            let set = job.work.set();
+            if jobs.first().is_some_and(|first| first.work.set() != set) {
+                self.serve_set(std::mem::take(&mut jobs));
+            }
+            jobs.push(job);
+        }
+        self.serve_set(jobs);
+    }
+
+    fn serve_set(&mut self, jobs: Vec<Job>) {
+        let Some(set) = jobs.first().and_then(|job| job.work.set()) else {
+            for job in jobs {
+                if let Work::Refuse(error) = job.work {
+                    job.reply.send(Err(error));
+                }
+            }
+            return;
+        };
+        let work: Vec<&Work> = jobs.iter().map(|job| &job.work).collect();
+        let recorded = catch_unwind(AssertUnwindSafe(|| self.record(set, &work)));
+        let results = recorded.unwrap_or_else(|_| {
+            self.cached.remove(&set);
+            let message = "recording stopped by a fault of the program, which is in its log";
+            Err(LogError::new(abreast_core::ErrorKind::Io, message))
+        });
+        match results {
+            Ok(results) => {
+                for (job, result) in jobs.into_iter().zip(results) {
+                    job.reply.send(result);
+                }
+            }
+            Err(failure) => {
+                let failure = Arc::new(failure);
+                for job in jobs {
+                    let error = LogError::new(failure.kind(), failure.to_string())
+                        .with_cause(Arc::clone(&failure));
+                    job.reply.send(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Records jobs of a set in one transaction, and repeats it while that may help. A lost
+    /// connection during the commit leaves open whether the batch is recorded: the next transaction
+    /// that has the lock of the set finds its number, or does not.
+    fn record(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
+        const DOING: &str = "cannot record changes";
+        self.batch += 1;
+        let begun = Instant::now();
+        let mut unknown: Option<Attempt> = None;
+        let mut pause = RETRY_PAUSES[0];
+        loop {
+            let failure = match self.attempt(set, work, &mut unknown) {
+                Ok(attempt) => {
+                    self.is_away = false;
+                    return Ok(self.recorded(set, attempt));
+                }
+                Err(Failed::Undone(failure)) => failure,
+                Err(Failed::Unknown(failure, attempt)) => {
+                    unknown = Some(attempt);
+                    failure
+                }
+            };
+            let limit = match unknown {
+                Some(_) => UNKNOWN_LIMIT,
+                None if self.is_away => Duration::ZERO,
+                None => RETRY_LIMIT,
+            };
+            let is_passing = failure.is_passing();
+            if !is_passing || begun.elapsed() >= limit {
+                self.is_away = is_passing;
+                let doing = match unknown {
+                    Some(_) => "the changes may be recorded or not, the database did not answer their commit",
+                    None => DOING,
+                };
+                return Err(failure.into_error(doing));
+            }
+            tracing::debug!(set = set.0, "a batch is tried again: {failure}");
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(RETRY_PAUSES[1]);
+        }
+    }
+
+    fn recorded(&mut self, set: SetId, attempt: Attempt) -> Vec<JobResult> {
+        if let Some(cached) = attempt.cached {
+            self.watch.recorded(set, cached.state.position);
+            self.cached.insert(set, cached);
+        }
+        attempt.results
+    }
+
+    /// One transaction. `unknown` is an earlier attempt whose commit was not answered.
+    fn attempt(
+        &mut self,
+        set: SetId,
+        work: &[&Work],
+        unknown: &mut Option<Attempt>,
+    ) -> Result<Attempt, Failed> {
+        let client = Arc::clone(&self.client);
+        let mut connection = client.connection().map_err(Failed::Undone)?;
+        let prepared = self.prepare(&client, &mut connection, set, work, unknown.is_some());
+        let (attempt, statements) = match prepared {
+            Ok(Prepared::Write(attempt, statements)) => (attempt, statements),
+            Ok(Prepared::Known) => return unknown.take().ok_or(Failed::Undone(Failure::Late)),
+            Err(failure) => return Err(Failed::Undone(failure)),
+        };
+        match statements.commit() {
+            Ok(()) => Ok(attempt),
+            // The server refused the commit, or no answer came.
+            Err(failure) if failure.is_refusal() => Err(Failed::Undone(failure)),
+            Err(failure) => Err(Failed::Unknown(failure, attempt)),
+        }
+    }
+
+    fn prepare<'c>(
+        &mut self,
+        client: &'c Client,
+        connection: &'c mut deadpool_postgres::Object,
+        set: SetId,
+        work: &[&Work],
+        is_unknown: bool,
+    ) -> Result<Prepared<'c>, Failure> {
+        let mut statements = Statements::begin(client, connection)?;
+        // A failed attempt leaves nothing in the cache.
+        let cached = self.cached.remove(&set);
+        let Some(Locked { cached, now }) = lock(&mut statements, set, cached, self.rule)? else {
+            let results = work.iter().map(|_| Err(no_set(set))).collect();
+            return Ok(Prepared::Write(Attempt { results, cached: None }, statements));
+        };
+        if is_unknown && self.is_recorded(&mut statements, set)? {
+            return Ok(Prepared::Known);
+        }
+        let Cached { revision, mut state } = cached;
+        let now = self.clock.as_ref().map_or(now, |clock| clock.now());
+        let mut tables = PostgresTables { statements, set: set.0, revision: revision + 1 };
+        let results = run(&mut state, &mut tables, work, now)?;
+        store(&mut tables, &mut state)?;
+        self.sign(&mut tables.statements, set, now)?;
+        tables.statements.send()?;
+        let cached = Some(Cached { revision: revision + 1, state });
+        Ok(Prepared::Write(Attempt { results, cached }, tables.statements))
+    }
+
+    /// Whether the present batch is recorded.
+    fn is_recorded(&self, statements: &mut Statements<'_>, set: SetId) -> Result<bool, Failure> {
+        let found = statements.query_first(
+            "SELECT batch FROM abreast.writers WHERE set_id = $1 AND writer = $2",
+            &params![set.0 => INT8, self.name.clone() => TEXT],
+        )?;
+        let batch = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+        Ok(batch == Some(self.batch))
+    }
+
+    /// Records the number of the batch, and deletes old rows now and then.
+    fn sign(
+        &mut self,
+        statements: &mut Statements<'_>,
+        set: SetId,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        statements.write(
+            "INSERT INTO abreast.writers (set_id, writer, batch, time) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (set_id, writer) DO UPDATE SET batch = excluded.batch, time = excluded.time",
+            params![
+                set.0 => INT8, self.name.clone() => TEXT, self.batch => INT8, now.as_micros() => INT8,
+            ],
+        )?;
+        let pruned = self.pruned.entry(set).or_insert(Timestamp::MIN);
+        if now.as_micros().saturating_sub(pruned.as_micros()) <= PRUNE_EVERY_MICROS {
+            return Ok(());
+        }
+        *pruned = now;
+        let expired = now.plus_micros(-(IDEMPOTENCY_AGE.as_micros() as i64));
+        statements.write(
+            "DELETE FROM abreast.idempotency WHERE set_id = $1 AND key IN \
+             (SELECT key FROM abreast.idempotency WHERE set_id = $1 AND time < $2 ORDER BY time LIMIT $3)",
+            params![set.0 => INT8, expired.as_micros() => INT8, PRUNE_MAX => INT8],
+        )?;
+        statements.write(
+            "DELETE FROM abreast.writers WHERE set_id = $1 AND time < $2",
+            params![set.0 => INT8, now.plus_micros(-WRITER_AGE_MICROS).as_micros() => INT8],
+        )
+    }
+}
+
+/// A transaction before its commit, or the knowledge that an earlier one was committed.
+enum Prepared<'c> {
+    Write(Attempt, Statements<'c>),
+    Known,
+}
+
+/// Runs the jobs of a set inside its transaction. Appends in a row are one batch.
+fn run(
+    state: &mut SetState,
+    tables: &mut PostgresTables<'_>,
+    work: &[&Work],
+    now: Timestamp,
+) -> Result<Vec<JobResult>, Failure> {
+    let mut results = Vec::with_capacity(work.len());
+    while let Some(next) = work.get(results.len()) {
+        if let Work::Append(..) = next {
+            let batches: Vec<&[Change]> =
+                work[results.len()..].iter().map_while(|work| work.batch()).collect();
+            if state.takes_base() {
+                results.extend(batches.iter().map(|_| Err(still_importing())));
+            } else {
+                let appended = apply::append(state, tables, &batches, now)?;
+                results.extend(appended.into_iter().map(|result| result.map(Outcome::Appended)));
+            }
+        } else {
+            results.push(job(state, tables, next, now)?);
+        }
+    }
+    Ok(results)
+}
+
+fn job(
+    state: &mut SetState,
+    tables: &mut PostgresTables<'_>,
+    work: &Work,
+    now: Timestamp,
+) -> Result<JobResult, Failure> {
+    Ok(match work {
+        Work::Import(_, resources) => {
+            if state.takes_base() {
+                apply::import(state, tables, resources)?;
+                Ok(Outcome::Done)
+            } else {
+                Err(import_is_complete())
+            }
+        }
+        Work::CompleteImport(_) => {
+            if state.importing {
+                state.complete_import(now);
+                tables.put_pages(&[&state.page.page()])?;
+                tables.statements.write(
+                    "UPDATE abreast.sets SET created = $2 WHERE id = $1",
+                    params![tables.set => INT8, state.created.as_micros() => INT8],
+                )?;
+            }
+            Ok(Outcome::Done)
+        }
+        Work::RefreshWitnesses(_, witnesses) => {
+            tables.set_witnesses(witnesses)?;
+            Ok(Outcome::Done)
+        }
+        Work::KeepVersions(_, keep) => {
+            versions::keep(state, *keep);
+            Ok(Outcome::Done)
+        }
+        Work::CollectVersions(_, policy, limit) => {
+            Ok(Outcome::Collected(versions::collect(state, tables, policy, now, *limit)?))
+        }
+        Work::Append(..) | Work::Refuse(_) | Work::OpenSet(_) | Work::ForgetContents(_) => {
+            Ok(Outcome::Appended(Appended::default()))
+        }
+    })
+}

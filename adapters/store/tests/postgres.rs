@@ -1,0 +1,315 @@
+//! The change log on PostgreSQL: the contract of every store, several nodes, and a database that
+//! fails.
+#![cfg(feature = "postgres")]
+
+use abreast_core::testing::{Stores, change_log_contract, check_consistency};
+use abreast_core::{
+    Change, ChangeLog, ErrorKind, FixedClock, NewSet, PageRule, Position, SetId, ShardRule, State,
+    append,
+};
+use abreast_store::{PostgresLog, PostgresOptions};
+use abreast_testkit::postgres::Postgres;
+use abreast_testkit::{Random, provided, seed};
+use std::collections::HashSet;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const PROGRAMS: &str = "ABREAST_TEST_POSTGRES";
+
+/// Databases of one server.
+struct PostgresStores {
+    server: Postgres,
+    made: usize,
+    options: PostgresOptions,
+    url: String,
+}
+
+impl Stores for PostgresStores {
+    fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
+        self.made += 1;
+        self.url = self.server.create(&format!("store{}", self.made));
+        self.options = PostgresOptions::default()
+            .with_shard_rule(ShardRule { resources, bytes })
+            .with_clock(clock);
+        Arc::new(self.options.clone().open(&self.url).expect("the store opens"))
+    }
+
+    fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {
+        drop(log);
+        Arc::new(self.options.clone().open(&self.url).expect("the store opens"))
+    }
+}
+
+#[test]
+fn postgres_keeps_the_promises_of_a_change_log() {
+    let Some(programs) = provided("postgres_keeps_the_promises_of_a_change_log", PROGRAMS) else {
+        return;
+    };
+    change_log_contract(&mut PostgresStores {
+        server: Postgres::start(&programs),
+        made: 0,
+        options: PostgresOptions::default(),
+        url: String::new(),
+    });
+}
+
+/// Small pages and shards, so that a test closes and splits many.
+fn open(url: &str) -> PostgresLog {
+    let rule = ShardRule { resources: 200, bytes: 1_000_000 };
+    PostgresOptions::default().with_shard_rule(rule).open(url).expect("the store opens")
+}
+
+fn new_set() -> NewSet {
+    let page_rule = PageRule { changes: 100, ..PageRule::default() };
+    NewSet { slug: "letters".to_owned(), page_rule, ..NewSet::default() }
+}
+
+fn ready(log: &PostgresLog) -> SetId {
+    let set = log.open_set(&new_set()).expect("a set can be opened").id;
+    log.complete_import(set).expect("an import can be completed");
+    set
+}
+
+fn put(key: String, length: u64) -> Change {
+    Change::put(key, State { length: Some(length), ..State::default() })
+}
+
+/// Keys of the log's changes, in their order. Positions have no gaps, times increase.
+fn keys(log: &PostgresLog, set: SetId) -> Vec<String> {
+    let (mut keys, mut last) = (Vec::new(), (0, i64::MIN));
+    log.read(set, Position(0), &mut |change| {
+        assert_eq!(change.position.0, last.0 + 1, "positions have no gaps");
+        assert!(change.time.as_micros() > last.1, "times increase");
+        last = (change.position.0, change.time.as_micros());
+        keys.push(change.key.clone());
+        ControlFlow::Continue(())
+    })
+    .expect("the log can be read");
+    keys
+}
+
+#[test]
+fn nodes_record_in_one_log_and_readers_miss_nothing() {
+    const NODES: u64 = 3;
+    const CHANGES: u64 = 1_500;
+    let Some(programs) = provided("nodes_record_in_one_log_and_readers_miss_nothing", PROGRAMS)
+    else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("letters");
+    let nodes: Vec<PostgresLog> = std::thread::scope(|scope| {
+        // Nodes that start at the same time make the tables once.
+        let starting: Vec<_> = (0..NODES).map(|_| scope.spawn(|| open(&url))).collect();
+        starting.into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    let set = ready(&nodes[0]);
+    assert_eq!(ready(&nodes[1]), set);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (log, mut seen) = (&nodes[0], Position(0));
+            while !done.load(Ordering::SeqCst) || log.head(set).unwrap().position > seen {
+                log.wait_for(&[(set, seen)], Duration::from_millis(100)).unwrap();
+                log.read(set, seen, &mut |change| {
+                    assert_eq!(change.position, seen.next(), "a reader skips nothing");
+                    seen = change.position;
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            }
+            seen
+        });
+        let writers: Vec<_> = (0..NODES)
+            .map(|node| {
+                let log = &nodes[node as usize];
+                scope.spawn(move || {
+                    for number in 0..CHANGES {
+                        // Some keys are shared by all nodes.
+                        let owner = if number.is_multiple_of(7) { 9 } else { node };
+                        let change = put(format!("{owner}/{number:05}"), number * 10 + node);
+                        let appended = append(log, set, vec![change]).unwrap();
+                        let head = log.head(set).unwrap().position;
+                        assert!(head >= appended.head, "a node reads what it recorded");
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+        assert_eq!(reader.join().unwrap().0, NODES * CHANGES);
+    });
+    for node in &nodes {
+        assert_eq!(keys(node, set).len() as u64, NODES * CHANGES);
+        check_consistency(node, set);
+    }
+    assert!(nodes[2].shards(set).unwrap().len() > 5, "shards are split");
+}
+
+#[test]
+fn a_crash_of_the_database_loses_and_doubles_nothing() {
+    const CHANGES: u64 = 800;
+    let Some(programs) = provided("a_crash_of_the_database_loses_and_doubles_nothing", PROGRAMS)
+    else {
+        return;
+    };
+    let mut server = Postgres::start(&programs);
+    let url = server.create("letters");
+    let nodes = [open(&url), open(&url)];
+    let set = ready(&nodes[0]);
+    let recorded = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = nodes
+            .iter()
+            .enumerate()
+            .map(|(node, log)| {
+                let recorded = &recorded;
+                scope.spawn(move || {
+                    for number in 0..CHANGES {
+                        let change = put(format!("{node}/{number:05}"), number)
+                            .with_idempotency_key(format!("{node}-{number}"));
+                        // A client tries again with the same key until it has an answer.
+                        while append(log, set, vec![change.clone()]).is_err() {}
+                        recorded.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+            })
+            .collect();
+        for crash in 1..=3 {
+            while recorded.load(Ordering::SeqCst) < crash * CHANGES / 3 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            server.crash();
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    });
+    let keys = keys(&nodes[0], set);
+    assert_eq!(keys.len() as u64, 2 * CHANGES);
+    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len(), "no change is doubled");
+    check_consistency(&nodes[1], set);
+}
+
+/// A proxy in front of the database, which closes some connections when a commit passes: before it
+/// reaches the database, or after, so that only the answer is lost.
+struct LossyProxy {
+    port: u16,
+    lost: Arc<AtomicU64>,
+}
+
+impl LossyProxy {
+    fn start(server: u16, random: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let lost = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&lost);
+        std::thread::spawn(move || {
+            for (number, client) in listener.incoming().flatten().enumerate() {
+                let Ok(database) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let random = Random::new(random + number as u64);
+                let counted = Arc::clone(&counted);
+                let (answers, back) = (database.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || copy(answers, back));
+                std::thread::spawn(move || forward(client, database, random, &counted));
+            }
+        });
+        Self { port, lost }
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 65_536];
+    while let Ok(read) = from.read(&mut bytes) {
+        if read == 0 || to.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn forward(mut client: TcpStream, mut database: TcpStream, mut random: Random, lost: &AtomicU64) {
+    let mut bytes = [0; 65_536];
+    while let Ok(read) = client.read(&mut bytes) {
+        let is_commit = bytes[..read].windows(7).any(|window| window == b"COMMIT\0");
+        let fault = if is_commit { random.below(8) } else { u64::MAX };
+        if read == 0 || fault == 0 || database.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+        if fault == 1 {
+            // The client is cut off at once; the database may commit.
+            let _ = client.shutdown(Shutdown::Both);
+            std::thread::sleep(Duration::from_millis(20));
+            lost.fetch_add(1, Ordering::SeqCst);
+            break;
+        }
+    }
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = database.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
+    const CHANGES: u64 = 600;
+    let Some(programs) = provided("a_lost_answer_to_a_commit_loses_and_doubles_nothing", PROGRAMS)
+    else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("letters");
+    let set = ready(&open(&url));
+    let proxy = LossyProxy::start(server.port(), seed(7));
+    let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    let nodes = [open(&lossy), open(&lossy)];
+    std::thread::scope(|scope| {
+        for (node, log) in nodes.iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..CHANGES {
+                    // Without an idempotency key: the store finds out by itself.
+                    let change = put(format!("{node}/{number:05}"), number);
+                    let appended = append(log, set, vec![change]).unwrap();
+                    assert_eq!(appended.recorded, 1);
+                }
+            });
+        }
+    });
+    assert!(proxy.lost.load(Ordering::SeqCst) > 20, "answers were lost");
+    let log = open(&url);
+    let keys = keys(&log, set);
+    assert_eq!(keys.len() as u64, 2 * CHANGES);
+    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len(), "no change is doubled");
+    check_consistency(&log, set);
+}
+
+#[test]
+fn an_unreachable_database_is_reported_and_not_waited_for_twice() {
+    let name = "an_unreachable_database_is_reported_and_not_waited_for_twice";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let mut server = Postgres::start(&programs);
+    let url = server.create("letters");
+    let log = open(&url);
+    let set = ready(&log);
+    append(&log, set, vec![put("a".to_owned(), 1)]).unwrap();
+    server.stop();
+    let change = || vec![put("b".to_owned(), 2)];
+    let error = append(&log, set, change()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    let begun = std::time::Instant::now();
+    append(&log, set, change()).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(3), "the second batch fails soon");
+    assert_eq!(log.head(set).unwrap_err().kind(), ErrorKind::Busy);
+    server.run();
+    append(&log, set, change()).unwrap();
+    assert_eq!(keys(&log, set), ["a", "b"]);
+    let refused = append(&log, set, vec![put("a\0b".to_owned(), 1)]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    let wrong = PostgresLog::open("postgres://127.0.0.1:1/none").unwrap_err();
+    assert!(wrong.to_string().contains("refused"), "{wrong}");
+    assert_eq!(PostgresLog::open("mysql://x").unwrap_err().kind(), ErrorKind::Refused);
+}

@@ -1,0 +1,127 @@
+//! A PostgreSQL server for tests, on a free port of this machine.
+
+use crate::{Running, eventually};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// The user of its databases, without a password.
+const USER: &str = "abreast";
+
+/// The server. It is stopped when the test ends.
+pub struct Postgres {
+    programs: PathBuf,
+    folder: TempDir,
+    port: u16,
+    /// User and group that it runs as: it refuses to run as root.
+    user: Option<(u32, u32)>,
+    running: Option<Running>,
+}
+
+impl Postgres {
+    /// Makes an empty server with the programs of a folder, and starts it.
+    pub fn start(programs: &Path) -> Self {
+        let folder = TempDir::new().unwrap();
+        let user = is_root().then(|| (number("-u"), number("-g")));
+        if let Some((user, group)) = user {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            chown(folder.path(), Some(user), Some(group)).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { programs: programs.to_owned(), folder, port, user, running: None };
+        let mut command = server.program("initdb");
+        command.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
+        command.args(["--username", USER, "--pgdata"]).arg(server.data());
+        let made = command.stderr(Stdio::piped()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        server.run();
+        server
+    }
+
+    /// Port on 127.0.0.1.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// URL of a database.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Makes an empty database, and returns its URL.
+    pub fn create(&self, database: &str) -> String {
+        self.sql("postgres", &format!("CREATE DATABASE {database}"));
+        self.url(database)
+    }
+
+    /// Runs SQL in a database; returns the rows, with columns separated by `|`.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let answer = self.psql(database, sql);
+        assert!(answer.status.success(), "{sql}: {}", String::from_utf8_lossy(&answer.stderr));
+        String::from_utf8(answer.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Ends the server at once, as a loss of power does, and starts it again.
+    pub fn crash(&mut self) {
+        self.stop();
+        self.run();
+    }
+
+    /// Ends the server at once.
+    pub fn stop(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        let pid = running.0.id().to_string();
+        assert!(Command::new("kill").args(["-QUIT", &pid]).status().unwrap().success());
+        running.0.wait().unwrap();
+    }
+
+    /// Starts the stopped server, with the data that it has.
+    pub fn run(&mut self) {
+        let mut command = self.program("postgres");
+        command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string(), "-F"]);
+        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
+        command.args(["-c", "max_connections=200"]);
+        self.running = Some(Running::start(&mut command));
+        eventually("the server starts", || self.psql("postgres", "SELECT 1").status.success());
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn psql(&self, database: &str, sql: &str) -> std::process::Output {
+        let mut command = self.program("psql");
+        command.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]).arg(self.url(database));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env_remove("LC_ALL");
+        if let Some((user, group)) = self.user {
+            command.uid(user).gid(group);
+        }
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
+}
+
+fn number(kind: &str) -> u32 {
+    let id = Command::new("id").args([kind, "postgres"]).output().unwrap();
+    String::from_utf8(id.stdout).unwrap().trim().parse().expect("the package makes the user")
+}
