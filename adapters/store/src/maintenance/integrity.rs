@@ -11,12 +11,11 @@ pub use hub::{HubFacts, check_hub};
 
 use crate::database::connection::{code_of, sqlite_error};
 use crate::database::read_only::open_for_check;
+use crate::log::set_rows::empty_change;
 use crate::log::shards::entry_bytes;
 use crate::log::sqlite::log::MIGRATIONS;
-use crate::log::set_rows::empty_change;
 use crate::log::sqlite::rows::{
-    change_columns, read_change, read_resource, read_version, resource_columns,
-    version_columns,
+    change_columns, read_change, read_resource, read_version, resource_columns, version_columns,
 };
 use abreast_core::{ContentId, Finding, LogError, Resource, Severity};
 use abreast_webtypes::Timestamp;

@@ -12,12 +12,11 @@ use crate::database::connection::{Durability, beside, open_connection, sqlite_er
 use crate::database::locked::{self, DatabaseLock};
 use crate::database::migration::migrate;
 use crate::database::read_only::open_for_check;
+use crate::log::set_rows::empty_change;
 use crate::log::shards::entry_bytes;
 use crate::log::sqlite::log::MIGRATIONS;
-use crate::log::set_rows::empty_change;
 use crate::log::sqlite::rows::{
-    change_columns, read_change, read_resource, read_version, resource_columns,
-    version_columns,
+    change_columns, read_change, read_resource, read_version, resource_columns, version_columns,
 };
 use crate::maintenance::backup::{copy, restart_set_log, set_ids};
 use crate::maintenance::integrity::{

@@ -79,17 +79,26 @@ impl Client {
         doing: &str,
         mut read: impl FnMut(&mut Object) -> Result<T, Failure>,
     ) -> Result<T, LogError> {
+        self.repeat(doing, || {
+            let mut connection = self.connection()?;
+            let result = read(&mut connection);
+            if matches!(result, Err(Failure::Late)) {
+                // An answer may still arrive; nobody else may get it.
+                drop(Object::take(connection));
+            }
+            result
+        })
+    }
+
+    /// Repeats work for a short time while it fails because the database is out of reach.
+    pub(crate) fn repeat<T>(
+        &self,
+        doing: &str,
+        mut work: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, LogError> {
         let begun = Instant::now();
         loop {
-            let result = self.connection().and_then(|mut connection| {
-                let result = read(&mut connection);
-                if matches!(result, Err(Failure::Late)) {
-                    // An answer may still arrive; nobody else may get it.
-                    drop(Object::take(connection));
-                }
-                result
-            });
-            match result {
+            match work() {
                 Err(failure) if failure.is_passing() && begun.elapsed() < RETRY_LIMIT => {
                     std::thread::sleep(RETRY_PAUSE);
                 }

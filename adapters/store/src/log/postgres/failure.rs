@@ -39,7 +39,9 @@ impl Failure {
     /// have done the work nevertheless.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Database(error) = self else { return false };
-        error.code().is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+        error
+            .code()
+            .is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
     }
 
     /// The failure as an error of the log, after the words `doing`.

@@ -1,5 +1,6 @@
 //! The cached data of a set, which a transaction checks when it has the lock of the set.
 
+use crate::log::postgres::client::Client;
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::rows::{position, time};
 use crate::log::postgres::statements::{Statements, params};
@@ -35,15 +36,16 @@ pub(crate) struct Locked {
     pub(crate) now: Timestamp,
 }
 
-/// Locks the row of a set, and reads what other writers changed since `cached`. `None` if there is
-/// no such set.
-pub(crate) fn lock(
-    statements: &mut Statements<'_>,
+/// Begins a transaction with the lock of a set, and reads what other writers changed since
+/// `cached`. `None` if there is no such set.
+pub(crate) fn lock<'c>(
+    client: &'c Client,
     set: SetId,
     cached: Option<Cached>,
     rule: ShardRule,
-) -> Result<Option<Locked>, Failure> {
-    let row = statements.query_first(
+) -> Result<Option<(Locked, Statements<'c>)>, Failure> {
+    let (mut statements, row) = Statements::begin(
+        client,
         concat!(
             "SELECT ",
             set_columns!(),
@@ -54,20 +56,18 @@ pub(crate) fn lock(
     let Some(row) = row else { return Ok(None) };
     let now = time(&row, 24)?;
     let revision: i64 = row.try_get(15)?;
-    if let Some(cached) = cached {
-        if cached.revision == revision {
-            let rule = page_rule(&row)?;
-            let state = SetState { rule, ..cached.state };
-            return Ok(Some(Locked { cached: Cached { revision, state }, now }));
+    let state = match cached {
+        Some(Cached { revision: known, state }) if known == revision => {
+            SetState { rule: page_rule(&row)?, ..state }
         }
-        let mut shards = cached.state.shards;
-        refresh_shards(statements, set, cached.revision, &mut shards, &row)?;
-        let state = read_state(&row, shards)?;
-        return Ok(Some(Locked { cached: Cached { revision, state }, now }));
-    }
-    let shards = load_shards(statements, set, &row, rule)?;
-    let state = read_state(&row, shards)?;
-    Ok(Some(Locked { cached: Cached { revision, state }, now }))
+        Some(Cached { revision: known, state }) => {
+            let mut shards = state.shards;
+            refresh_shards(&mut statements, set, known, &mut shards, &row)?;
+            read_state(&row, shards)?
+        }
+        None => read_state(&row, load_shards(&mut statements, set, &row, rule)?)?,
+    };
+    Ok(Some((Locked { cached: Cached { revision, state }, now }, statements)))
 }
 
 fn page_rule(row: &Row) -> Result<PageRule, Failure> {
@@ -81,7 +81,8 @@ fn page_rule(row: &Row) -> Result<PageRule, Failure> {
 pub(crate) fn read_state(row: &Row, shards: LiveShards) -> Result<SetState, Failure> {
     let option = |column: usize| -> Result<Option<i64>, Failure> { Ok(row.try_get(column)?) };
     // Change Lists of a restarted log start at the restart.
-    let created = option(1)?.map_or_else(|| time(row, 0), |time| Ok(Timestamp::from_micros(time)))?;
+    let created =
+        option(1)?.map_or_else(|| time(row, 0), |time| Ok(Timestamp::from_micros(time)))?;
     let versions = Versions {
         keep: row.try_get(16)?,
         begun: option(17)?.map(|begun| Position(begun as u64)),

@@ -1,7 +1,9 @@
 //! The change log on PostgreSQL.
 
 use crate::database::queue::Queue;
-use crate::log::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning};
+use crate::log::limits::{
+    BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning,
+};
 use crate::log::postgres::client::Client;
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::load::{read_state, set_columns};
@@ -20,8 +22,9 @@ use crate::log::versions::{add_current, current, stored_from};
 use crate::log::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Beginning, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind,
-    Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
-    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key, check_state,
+    Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet,
+    SetId, Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key,
+    check_state,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
@@ -125,27 +128,19 @@ impl PostgresOptions {
         }
         let (watched, reader) = (Arc::clone(&watch), Arc::clone(&client));
         threads.push(thread("log-watch", move || watched.run(&reader))?);
-        Ok(PostgresLog {
-            client,
-            queues,
-            watch,
-            threads,
-            rule: self.shard_rule,
-            clock: self.clock,
-        })
+        Ok(PostgresLog { client, queues, watch, threads, rule: self.shard_rule, clock: self.clock })
     }
 }
 
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresOptions").field("shard_rule", &self.shard_rule).finish_non_exhaustive()
+        f.debug_struct("PostgresOptions")
+            .field("shard_rule", &self.shard_rule)
+            .finish_non_exhaustive()
     }
 }
 
-fn thread(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, LogError> {
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, LogError> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|cause| {
         LogError::new(ErrorKind::Io, "cannot start a thread for the store").with_cause(cause)
     })
@@ -284,48 +279,49 @@ impl PostgresLog {
     ) -> Result<(), LogError> {
         self.head(set)?;
         let (mut from, mut is_first, mut most) = (range.start.clone(), true, READ_FIRST);
-        self.client.read("cannot read the resources", |connection| {
-            let was_first = is_first;
-            let scanned = (|| {
-                let transaction = self.client.wait(async {
-                    Ok(connection
-                        .build_transaction()
-                        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
-                        .read_only(true)
-                        .start()
-                        .await?)
-                })?;
-                loop {
-                    let rows = self.client.wait(async {
-                        let params: [(&(dyn ToSql + Sync), Type); 5] = [
-                            (&set.0, Type::INT8),
-                            (&from, Type::TEXT),
-                            (&is_first, Type::BOOL),
-                            (&range.end, Type::TEXT),
-                            (&most, Type::INT8),
-                        ];
-                        Ok(transaction.query_typed(sql, &params).await?)
+        self.client
+            .read("cannot read the resources", |connection| {
+                let was_first = is_first;
+                let scanned = (|| {
+                    let transaction = self.client.wait(async {
+                        Ok(connection
+                            .build_transaction()
+                            .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
+                            .read_only(true)
+                            .start()
+                            .await?)
                     })?;
-                    for row in &rows {
-                        is_first = false;
-                        if visit(row)?.is_break() {
-                            return Ok(());
+                    loop {
+                        let rows = self.client.wait(async {
+                            let params: [(&(dyn ToSql + Sync), Type); 5] = [
+                                (&set.0, Type::INT8),
+                                (&from, Type::TEXT),
+                                (&is_first, Type::BOOL),
+                                (&range.end, Type::TEXT),
+                                (&most, Type::INT8),
+                            ];
+                            Ok(transaction.query_typed(sql, &params).await?)
+                        })?;
+                        for row in &rows {
+                            is_first = false;
+                            if visit(row)?.is_break() {
+                                return Ok(());
+                            }
                         }
+                        match rows.last() {
+                            Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
+                            _ => return Ok(()),
+                        }
+                        most = (most * 8).min(READ_MAX);
                     }
-                    match rows.last() {
-                        Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
-                        _ => return Ok(()),
-                    }
-                    most = (most * 8).min(READ_MAX);
+                })();
+                match scanned {
+                    // Visited rows cannot be visited again.
+                    Err(failure) if was_first && !is_first => Ok(Err(failure)),
+                    scanned => scanned.map(Ok),
                 }
-            })();
-            match scanned {
-                // Visited rows cannot be visited again.
-                Err(failure) if was_first && !is_first => Ok(Err(failure)),
-                scanned => scanned.map(Ok),
-            }
-        })?
-        .map_err(|failure| failure.into_error("cannot read the resources"))
+            })?
+            .map_err(|failure| failure.into_error("cannot read the resources"))
     }
 
     fn resource_row(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
@@ -357,12 +353,12 @@ impl ChangeLog for PostgresLog {
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
         check_set(set)?;
         let client = &*self.client;
-        client.read("cannot open the set", |connection| {
-            let mut statements = Statements::begin(client, connection)?;
+        client.repeat("cannot open the set", || {
             let age = i64::try_from(set.page_rule.age.as_micros()).unwrap_or(i64::MAX);
             let changes = i64::from(set.page_rule.changes);
             let in_log = set.beginning == Beginning::Log;
-            let known = statements.query_first(
+            let (mut statements, known) = Statements::begin(
+                client,
                 "SELECT id, in_log FROM abreast.sets WHERE slug = $1",
                 &params![set.slug.clone() => TEXT],
             )?;
@@ -376,7 +372,6 @@ impl ChangeLog for PostgresLog {
                      WHERE id = $1 AND (page_changes <> $2 OR page_age <> $3)",
                     params![id => INT8, changes => INT8, age => INT8],
                 )?;
-                statements.send()?;
                 statements.commit()?;
                 return Ok(Ok(ResourceSet { id: SetId(id), slug: set.slug.clone() }));
             }
@@ -404,10 +399,9 @@ impl ChangeLog for PostgresLog {
             // Another node created it meanwhile: the next attempt finds it.
             let Some(row) = row else { return Err(Failure::Late) };
             let id: i64 = row.try_get(0)?;
-            let mut tables = PostgresTables { statements, set: id, revision: 1 };
+            let mut tables = PostgresTables::new(statements, SetId(id), 1);
             tables.put_pages(&[&state.page.page()])?;
             tables.store_shards(&mut state)?;
-            tables.statements.send()?;
             tables.statements.commit()?;
             Ok(Ok(ResourceSet { id: SetId(id), slug: set.slug.clone() }))
         })?
@@ -416,7 +410,9 @@ impl ChangeLog for PostgresLog {
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         const DOING: &str = "cannot read the sets";
         let rows = self.query(DOING, "SELECT id, slug FROM abreast.sets ORDER BY id", &[])?;
-        each(DOING, &rows, |row| Ok(ResourceSet { id: SetId(row.try_get(0)?), slug: row.try_get(1)? }))
+        each(DOING, &rows, |row| {
+            Ok(ResourceSet { id: SetId(row.try_get(0)?), slug: row.try_get(1)? })
+        })
     }
 
     fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
@@ -461,7 +457,14 @@ impl ChangeLog for PostgresLog {
         for resource in &resources {
             check_key(&resource.key)?;
             check_state(&resource.key, &resource.state, &resource.witness)?;
-            check_text(&resource.key, [Some(&resource.key), resource.state.media_type.as_ref(), resource.state.encoding.as_ref()])?;
+            check_text(
+                &resource.key,
+                [
+                    Some(&resource.key),
+                    resource.state.media_type.as_ref(),
+                    resource.state.encoding.as_ref(),
+                ],
+            )?;
         }
         while resources.len() > BATCH_MAX {
             let rest = resources.split_off(BATCH_MAX);

@@ -2,16 +2,15 @@
 
 use crate::log::postgres::client::Client;
 use crate::log::postgres::failure::Failure;
-use deadpool_postgres::{Object, Transaction};
-use futures_util::future::try_join_all;
+use deadpool_postgres::Object;
+use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// How long the server waits for the next statement of a transaction before it ends the
-/// transaction: a stopped node then does not hold the lock of a set.
-const IDLE_LIMIT: &str = "SET LOCAL idle_in_transaction_session_timeout = '10s'";
-/// How long a transaction waits for the lock of a set.
-const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = '20s'";
+/// Starts a transaction. The server ends it if it waits 10 s for the next statement, so that a
+/// stopped node does not hold the lock of a set, or 20 s for a lock.
+const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
+                     SET LOCAL lock_timeout = '20s'";
 /// Most statements that wait to be sent.
 const PENDING_MAX: usize = 1_000;
 
@@ -30,39 +29,41 @@ pub(crate) use params;
 /// transaction another connection.
 pub(crate) struct Statements<'c> {
     client: &'c Client,
-    transaction: Transaction<'c>,
+    connection: Option<Object>,
     /// Writes that are sent before the next read, or before the commit.
     pending: Vec<(&'static str, Vec<Param>)>,
 }
 
 impl<'c> Statements<'c> {
-    /// Begins a transaction that changes rows.
-    pub(crate) fn begin(client: &'c Client, connection: &'c mut Object) -> Result<Self, Failure> {
-        let transaction = client.wait(async {
-            let transaction = connection.transaction().await?;
-            transaction.batch_execute(&format!("{IDLE_LIMIT}; {LOCK_LIMIT}")).await?;
-            Ok(transaction)
+    /// Begins a transaction that changes rows, and reads the row that `sql` locks.
+    pub(crate) fn begin(
+        client: &'c Client,
+        sql: &str,
+        params: &[Param],
+    ) -> Result<(Self, Option<Row>), Failure> {
+        let connection = client.connection()?;
+        let statements = Self { client, connection: Some(connection), pending: Vec::new() };
+        let rows = client.wait(async {
+            // Sent together, answered in order.
+            let begin = async { Ok(statements.connection()?.batch_execute(BEGIN).await?) };
+            let ((), rows) = try_join(begin, statements.ask(sql, params)).await?;
+            Ok(rows)
         })?;
-        Ok(Self { client, transaction, pending: Vec::new() })
+        Ok((statements, rows.into_iter().next()))
     }
 
     /// Adds a write, which is sent together with others.
-    pub(crate) fn write(
-        &mut self,
-        sql: &'static str,
-        params: Vec<Param>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, sql: &'static str, params: Vec<Param>) -> Result<(), Failure> {
         self.pending.push((sql, params));
         if self.pending.len() < PENDING_MAX { Ok(()) } else { self.send() }
     }
 
     /// Sends the waiting writes, and reads rows after them.
     pub(crate) fn query(&mut self, sql: &str, params: &[Param]) -> Result<Vec<Row>, Failure> {
-        self.send()?;
+        let pending = std::mem::take(&mut self.pending);
         self.client.wait(async {
-            let params: Vec<_> =
-                params.iter().map(|(value, kind)| (&**value, kind.clone())).collect();
-            Ok(self.transaction.query_typed(sql, &params).await?)
+            let ((), rows) = try_join(self.tell(&pending), self.ask(sql, params)).await?;
+            Ok(rows)
         })
     }
 
@@ -77,25 +78,47 @@ impl<'c> Statements<'c> {
 
     /// Sends the waiting writes in one round trip, in their order.
     pub(crate) fn send(&mut self) -> Result<(), Failure> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
         let pending = std::mem::take(&mut self.pending);
-        self.client.wait(async {
-            let transaction = &self.transaction;
-            try_join_all(pending.iter().map(|(sql, params)| async move {
-                let params: Vec<_> =
-                    params.iter().map(|(value, kind)| (&**value, kind.clone())).collect();
-                transaction.execute_typed(sql, &params).await
-            }))
-            .await?;
-            Ok(())
-        })
+        if pending.is_empty() { Ok(()) } else { self.client.wait(self.tell(&pending)) }
+    }
+
+    async fn tell(&self, pending: &[(&'static str, Vec<Param>)]) -> Result<(), Failure> {
+        let connection = self.connection()?;
+        try_join_all(pending.iter().map(|(sql, params)| async move {
+            connection.execute_typed(sql, &borrowed(params)).await
+        }))
+        .await?;
+        Ok(())
+    }
+
+    async fn ask(&self, sql: &str, params: &[Param]) -> Result<Vec<Row>, Failure> {
+        Ok(self.connection()?.query_typed(sql, &borrowed(params)).await?)
+    }
+
+    fn connection(&self) -> Result<&Object, Failure> {
+        self.connection.as_ref().ok_or(Failure::Late)
     }
 
     /// Makes the changes durable. If this fails without an answer of the server, it is unknown
     /// whether they are.
-    pub(crate) fn commit(self) -> Result<(), Failure> {
-        self.client.wait(async { Ok(self.transaction.commit().await?) })
+    pub(crate) fn commit(mut self) -> Result<(), Failure> {
+        self.send()?;
+        self.client.wait(async { Ok(self.connection()?.batch_execute("COMMIT").await?) })?;
+        // Only a connection whose transaction ended goes back to the pool.
+        drop(self.connection.take());
+        Ok(())
     }
+}
+
+impl Drop for Statements<'_> {
+    /// Closes the connection of a transaction that was not committed, which undoes the changes.
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(Object::take(connection));
+        }
+    }
+}
+
+fn borrowed(params: &[Param]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    params.iter().map(|(value, kind)| (&**value, kind.clone())).collect()
 }

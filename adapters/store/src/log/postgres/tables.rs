@@ -3,12 +3,13 @@
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::rows::{key_hash, read_resource, resource_columns};
 use crate::log::postgres::statements::{Statements, params};
+use crate::log::postgres::version_tables::NewestVersions;
 use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::tables::Tables;
 use abreast_core::batch::{Name, Now};
-use abreast_core::{ContentId, Page, Position};
+use abreast_core::{ContentId, Page, Position, SetId};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -33,6 +34,13 @@ pub(crate) struct PostgresTables<'c> {
     pub(crate) set: i64,
     /// Number of this transaction in the set.
     pub(crate) revision: i64,
+    pub(crate) newest: NewestVersions,
+}
+
+impl<'c> PostgresTables<'c> {
+    pub(crate) fn new(statements: Statements<'c>, set: SetId, revision: i64) -> Self {
+        Self { statements, set: set.0, revision, newest: NewestVersions::default() }
+    }
 }
 
 impl PostgresTables<'_> {
@@ -49,10 +57,7 @@ impl PostgresTables<'_> {
         Ok(())
     }
 
-    fn put_shards(
-        &mut self,
-        rows: &[(&LiveShard, Option<&str>, bool)],
-    ) -> Result<(), Failure> {
+    fn put_shards(&mut self, rows: &[(&LiveShard, Option<&str>, bool)]) -> Result<(), Failure> {
         let numbers = |of: fn(&LiveShard) -> i64| -> Vec<i64> {
             rows.iter().map(|(shard, ..)| of(shard)).collect()
         };
@@ -166,15 +171,18 @@ impl Tables for PostgresTables<'_> {
                 resource_columns!(),
                 " FROM abreast.resources WHERE set_id = $1 AND key_hash = ANY ($2)"
             ),
-            &params![self.set => INT8, hashes => BYTEA_ARRAY],
+            &params![self.set => INT8, hashes.clone() => BYTEA_ARRAY],
         )?;
         let mut found = HashMap::with_capacity(rows.len());
+        let mut positions = Vec::new();
         for row in &rows {
             let resource = Box::new(read_resource(row)?);
             let Ok(place) = keys.binary_search(&resource.key.as_str()) else { continue };
             let bytes = row_bytes(row, &resource.key)?;
+            positions.extend(resource.state.content.map(|_| resource.position.0 as i64));
             found.insert(keys[place], StoredRow { resource, bytes, is_damaged: false });
         }
+        self.newest = NewestVersions::of(hashes, positions);
         Ok(found)
     }
 

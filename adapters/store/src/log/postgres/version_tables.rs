@@ -12,6 +12,56 @@ use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 
+/// The newest versions of the resources of a part, which are read together when the first is needed.
+#[derive(Default)]
+pub(crate) struct NewestVersions {
+    /// The keys of the part; empty when their versions were read.
+    hashes: Vec<Vec<u8>>,
+    /// Positions of their present states with stored bytes.
+    positions: Vec<i64>,
+    /// `None` for a resource without versions.
+    versions: HashMap<Vec<u8>, Option<(Timestamp, Dropped)>>,
+    times: HashMap<Position, Timestamp>,
+}
+
+impl NewestVersions {
+    pub(crate) fn of(hashes: Vec<Vec<u8>>, positions: Vec<i64>) -> Self {
+        Self { hashes, positions, ..Self::default() }
+    }
+}
+
+impl PostgresTables<'_> {
+    /// Reads the newest versions of the part, unless they were read.
+    fn read_newest(&mut self) -> Result<(), Failure> {
+        if self.newest.hashes.is_empty() {
+            return Ok(());
+        }
+        let hashes = std::mem::take(&mut self.newest.hashes);
+        let positions = std::mem::take(&mut self.newest.positions);
+        let rows = self.statements.query(
+            "SELECT key_hash, time, content FROM unnest($2) AS part (key_hash) CROSS JOIN LATERAL \
+             (SELECT time, content FROM abreast.versions WHERE set_id = $1 AND versions.key_hash = part.key_hash \
+             ORDER BY time DESC LIMIT 1) AS newest",
+            &params![self.set => INT8, hashes.clone() => BYTEA_ARRAY],
+        )?;
+        self.newest.versions.extend(hashes.into_iter().map(|hash| (hash, None)));
+        for row in &rows {
+            let version = (time(row, 1)?, content(row, 2)?);
+            self.newest.versions.insert(row.try_get(0)?, Some(version));
+        }
+        if !positions.is_empty() {
+            let rows = self.statements.query(
+                "SELECT position, time FROM abreast.changes WHERE set_id = $1 AND position = ANY ($2)",
+                &params![self.set => INT8, positions => INT8_ARRAY],
+            )?;
+            for row in &rows {
+                self.newest.times.insert(position(row, 0)?, time(row, 1)?);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl VersionTables for PostgresTables<'_> {
     type Error = Failure;
 
@@ -23,6 +73,11 @@ impl VersionTables for PostgresTables<'_> {
         new: Option<&Encoded<'_>>,
     ) -> Result<(), Failure> {
         let state = new.map(|new| new.state);
+        let hash = key_hash(key);
+        if let Some(newest) = self.newest.versions.get_mut(&hash) {
+            *newest = Some((time, new.and_then(|new| new.content)));
+        }
+        self.newest.times.insert(at, time);
         self.statements.write(
             "INSERT INTO abreast.versions (set_id, key_hash, time, position, modified, length, media_type, encoding, \
              digests, content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
@@ -31,7 +86,7 @@ impl VersionTables for PostgresTables<'_> {
              encoding = excluded.encoding, digests = excluded.digests, content = excluded.content",
             params![
                 self.set => INT8,
-                key_hash(key) => BYTEA,
+                hash => BYTEA,
                 time.as_micros() => INT8,
                 at.0 as i64 => INT8,
                 state.map(|state| state.modified.as_micros()) => INT8,
@@ -45,6 +100,10 @@ impl VersionTables for PostgresTables<'_> {
     }
 
     fn has_versions(&mut self, key: &str) -> Result<bool, Failure> {
+        self.read_newest()?;
+        if let Some(newest) = self.newest.versions.get(&key_hash(key)) {
+            return Ok(newest.is_some());
+        }
         let found = self.statements.query_first(
             "SELECT 1 FROM abreast.versions WHERE set_id = $1 AND key_hash = $2 LIMIT 1",
             &params![self.set => INT8, key_hash(key) => BYTEA],
@@ -52,11 +111,12 @@ impl VersionTables for PostgresTables<'_> {
         Ok(found.is_some())
     }
 
-    fn version_content(
-        &mut self,
-        key: &str,
-        time: Timestamp,
-    ) -> Result<Option<Dropped>, Failure> {
+    fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Failure> {
+        self.read_newest()?;
+        // No version is newer than the present state of a resource.
+        if let Some(newest) = self.newest.versions.get(&key_hash(key)) {
+            return Ok(newest.filter(|newest| newest.0 == time).map(|newest| newest.1));
+        }
         let found = self.statements.query_first(
             "SELECT content FROM abreast.versions WHERE set_id = $1 AND key_hash = $2 AND time = $3",
             &params![self.set => INT8, key_hash(key) => BYTEA, time.as_micros() => INT8],
@@ -65,6 +125,10 @@ impl VersionTables for PostgresTables<'_> {
     }
 
     fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Failure> {
+        self.read_newest()?;
+        if let Some(time) = self.newest.times.get(&at) {
+            return Ok(Some(*time));
+        }
         let found = self.statements.query_first(
             "SELECT time FROM abreast.changes WHERE set_id = $1 AND position = $2",
             &params![self.set => INT8, at.0 as i64 => INT8],
@@ -103,11 +167,7 @@ impl VersionTables for PostgresTables<'_> {
         Ok(grown)
     }
 
-    fn changes_after(
-        &mut self,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<PastChange>, Failure> {
+    fn changes_after(&mut self, after: Position, limit: usize) -> Result<Vec<PastChange>, Failure> {
         let rows = self.statements.query(
             "SELECT position, time, kind, key FROM abreast.changes WHERE set_id = $1 AND position > $2 \
              ORDER BY position LIMIT $3",

@@ -156,7 +156,9 @@ impl LogWriter {
             if !is_passing || begun.elapsed() >= limit {
                 self.is_away = is_passing;
                 let doing = match unknown {
-                    Some(_) => "the changes may be recorded or not, the database did not answer their commit",
+                    Some(_) => {
+                        "the changes may be recorded or not, the database did not answer their commit"
+                    }
                     None => DOING,
                 };
                 return Err(failure.into_error(doing));
@@ -183,10 +185,13 @@ impl LogWriter {
         unknown: &mut Option<Attempt>,
     ) -> Result<Attempt, Failed> {
         let client = Arc::clone(&self.client);
-        let mut connection = client.connection().map_err(Failed::Undone)?;
-        let prepared = self.prepare(&client, &mut connection, set, work, unknown.is_some());
+        let prepared = self.prepare(&client, set, work, unknown.is_some());
         let (attempt, statements) = match prepared {
             Ok(Prepared::Write(attempt, statements)) => (attempt, statements),
+            Ok(Prepared::NoSet) => {
+                let results = work.iter().map(|_| Err(no_set(set))).collect();
+                return Ok(Attempt { results, cached: None });
+            }
             Ok(Prepared::Known) => return unknown.take().ok_or(Failed::Undone(Failure::Late)),
             Err(failure) => return Err(Failed::Undone(failure)),
         };
@@ -201,24 +206,22 @@ impl LogWriter {
     fn prepare<'c>(
         &mut self,
         client: &'c Client,
-        connection: &'c mut deadpool_postgres::Object,
         set: SetId,
         work: &[&Work],
         is_unknown: bool,
     ) -> Result<Prepared<'c>, Failure> {
-        let mut statements = Statements::begin(client, connection)?;
         // A failed attempt leaves nothing in the cache.
         let cached = self.cached.remove(&set);
-        let Some(Locked { cached, now }) = lock(&mut statements, set, cached, self.rule)? else {
-            let results = work.iter().map(|_| Err(no_set(set))).collect();
-            return Ok(Prepared::Write(Attempt { results, cached: None }, statements));
+        let Some((Locked { cached, now }, mut statements)) = lock(client, set, cached, self.rule)?
+        else {
+            return Ok(Prepared::NoSet);
         };
         if is_unknown && self.is_recorded(&mut statements, set)? {
             return Ok(Prepared::Known);
         }
         let Cached { revision, mut state } = cached;
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
-        let mut tables = PostgresTables { statements, set: set.0, revision: revision + 1 };
+        let mut tables = PostgresTables::new(statements, set, revision + 1);
         let results = run(&mut state, &mut tables, work, now)?;
         store(&mut tables, &mut state)?;
         self.sign(&mut tables.statements, set, now)?;
@@ -273,6 +276,7 @@ impl LogWriter {
 enum Prepared<'c> {
     Write(Attempt, Statements<'c>),
     Known,
+    NoSet,
 }
 
 /// Runs the jobs of a set inside its transaction. Appends in a row are one batch.

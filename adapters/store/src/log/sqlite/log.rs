@@ -5,9 +5,12 @@ use crate::database::locked::DatabaseLock;
 use crate::database::open::OpenDatabase;
 use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set};
+use crate::log::set_rows::empty_change;
 use crate::log::sqlite::recorder::{Heads, LogRecorder};
-use crate::log::set_rows::{empty_change};
-use crate::log::sqlite::rows::{change_columns, content, read_change, read_resource, read_version, read_witnessed, resource_columns, version_columns};
+use crate::log::sqlite::rows::{
+    change_columns, content, read_change, read_resource, read_version, read_witnessed,
+    resource_columns, version_columns,
+};
 use crate::log::versions::{add_current, current, stored_from};
 use crate::log::work::{Job, Outcome, Reply, Work};
 use abreast_core::{

@@ -4,7 +4,7 @@
 use crate::log::set_rows::{Encoded, kind_of};
 use crate::log::set_state::SetState;
 use crate::log::sqlite::row_sum::{self, RowKind};
-use crate::log::sqlite::rows::{content};
+use crate::log::sqlite::rows::content;
 use crate::log::sqlite::tables::SqliteTables;
 use crate::log::tables::VersionTables;
 use crate::log::version_state::{Counted, Dropped, PastChange, References};
