@@ -1,5 +1,5 @@
 //! Cost of recording changes: `cargo run --release -p abreast-store --example bulk -- [CHANGES]
-//! [BATCH] [import]`.
+//! [BATCH] [import|append] [postgres://USER@HOST/DATABASE]`. The database needs `--features postgres`.
 
 use abreast_core::{
     Change, ChangeLog, Imported, KeyRange, NewSet, Position, State, SystemClock, append,
@@ -8,6 +8,7 @@ use abreast_store::SqliteLog;
 use abreast_webtypes::{Digests, Timestamp};
 use std::io::Write as _;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,9 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let import = arguments.next().is_some_and(|word| word == "import");
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store.sqlite");
+    let place = arguments.next().unwrap_or_else(|| path.display().to_string());
     let mut out = std::io::stdout().lock();
 
-    let log = SqliteLog::open(&path, Arc::new(SystemClock))?;
+    let log = open(&place)?;
+    let log = &*log;
     let set = log.open_set(&NewSet { slug: "bulk".into(), ..NewSet::default() })?.id;
     if !import {
         log.complete_import(set)?;
@@ -36,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             log.import(set, resources.collect())?;
         } else {
             let batch = numbers.map(|n| Change::put(key(n), state(n)).with_witness(vec![7; 40]));
-            append(&log, set, batch.collect())?;
+            append(log, set, batch.collect())?;
         }
     }
     log.complete_import(set)?;
@@ -45,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (cpu, wall) = (cpu_time(), Instant::now());
     for round in 0..changes / 10 / batch {
         let numbers = (0..batch).map(|n| (round * batch + n) * 7_919 % changes);
-        append(&log, set, numbers.map(|n| Change::put(key(n), state(n + 1))).collect())?;
+        append(log, set, numbers.map(|n| Change::put(key(n), state(n + 1))).collect())?;
     }
     report(&mut out, "update, keys in no order", changes / 10 / batch * batch, cpu, wall)?;
 
@@ -73,28 +76,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (cpu, wall) = (cpu_time(), Instant::now());
     for n in 0..500 {
-        append(&log, set, vec![Change::put(key(n * 7_919 % changes), state(n + 2))])?;
+        append(log, set, vec![Change::put(key(n * 7_919 % changes), state(n + 2))])?;
     }
     report(&mut out, "update alone", 500, cpu, wall)?;
 
     writeln!(out, "{:?}, {} shards", log.head(set)?, log.shards(set)?.len())?;
-    let close = Instant::now();
-    drop(log);
-    writeln!(
-        out,
-        "closed in {:?}, file {} MB",
-        close.elapsed(),
-        std::fs::metadata(&path)?.len() / 1_000_000
-    )?;
-    let open = Instant::now();
-    let log = SqliteLog::open(&path, Arc::new(SystemClock))?;
-    writeln!(out, "opened in {:?}, {} resources", open.elapsed(), log.head(set)?.resources)?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     for line in status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"))
     {
         writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+fn open(place: &str) -> Result<Box<dyn ChangeLog>, Box<dyn std::error::Error>> {
+    #[cfg(feature = "postgres")]
+    if place.starts_with("postgres") {
+        return Ok(Box::new(abreast_store::PostgresLog::open(place)?));
+    }
+    Ok(Box::new(SqliteLog::open(Path::new(place), Arc::new(SystemClock))?))
 }
 
 fn key(number: u64) -> String {
