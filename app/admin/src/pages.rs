@@ -64,8 +64,7 @@ impl Administration for AdminPages {
             done: request.done(),
             content: &page.content,
         };
-        let publisher = &site.publisher;
-        let shell = Shell::new(&page.title, publisher.urls().base(), publisher.institution());
+        let shell = Shell::of(&page.title, &site.publisher);
         Ok(Some(framed(shell, &rendered(&frame))))
     }
 
@@ -76,6 +75,6 @@ impl Administration for AdminPages {
             has_tokens: site.has_tokens(),
             is_encrypted: base.starts_with("https:"),
         };
-        framed(Shell::new("Sign in", base, site.publisher.institution()), &rendered(&page))
+        framed(Shell::of("Sign in", &site.publisher), &rendered(&page))
     }
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::time::Instant;
 
 /// Offset of the journal version in the header of a database, and its value for a write-ahead log.
 const WRITE_VERSION: usize = 18;
@@ -32,11 +33,23 @@ pub(crate) fn migrate(
             |row| row.get(0),
         )?;
         if found < newest {
+            // A new database has no rows to change.
+            let is_old = found > 0;
+            if is_old {
+                tracing::info!(path = %path.display(), found, newest, "migrating the database to a newer schema");
+            }
+            let begun = Instant::now();
             for step in &steps[found as usize..] {
                 transaction.execute_batch(step)?;
             }
             transaction.execute("DELETE FROM schema_version", [])?;
             transaction.execute("INSERT INTO schema_version (version) VALUES (?1)", [newest])?;
+            transaction.commit()?;
+            if is_old {
+                let seconds = begun.elapsed().as_secs_f64();
+                tracing::info!(path = %path.display(), newest, seconds, "the database is migrated");
+            }
+            return Ok(found);
         }
         transaction.commit()?;
         Ok(found)

@@ -5,8 +5,8 @@ use crate::admin::followers::report_text;
 use crate::admin::socket::{self, OwnSocket};
 use crate::config::admin::AdminConfig;
 use abreast_admin::{AdminPages, Samples, SiteReport, Sources};
-use abreast_maintenance::CopyStatus;
-use abreast_server::{AdminServer, CurrentSite, Observed};
+use abreast_maintenance::{CopyStatus, free_bytes};
+use abreast_server::{AdminServer, CurrentSite, Metrics, Observed};
 use anyhow::{Context as _, Result};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -26,7 +26,7 @@ pub(crate) struct ServedAdmin {
 }
 
 /// Answers operators of a server on the address, if one is configured, on the socket in the folder
-/// of its store, and at `/admin`.
+/// of its store, and at `/admin` unless `pages` is absent.
 ///
 /// # Errors
 /// The address is in use, or the system starts no thread.
@@ -35,16 +35,18 @@ pub(crate) fn start(
     site: &Arc<CurrentSite>,
     data: &Path,
     address: Option<&AdminConfig>,
-    copies: ListCopies,
+    pages: Option<ListCopies>,
 ) -> Result<ServedAdmin> {
     let report = SiteReport::new(data);
-    let samples = Samples::start(site, data.to_owned());
-    site.administer(Arc::new(AdminPages::new(Sources {
-        report: report.clone(),
-        samples: samples.context("cannot start the thread that counts for administrators")?,
-        log: Box::new(crate::program::recent_log::lines),
-        copies,
-    })));
+    if let Some(copies) = pages {
+        let samples = Samples::start(site, data.to_owned());
+        site.administer(Arc::new(AdminPages::new(Sources {
+            report: report.clone(),
+            samples: samples.context("cannot start the thread that counts for administrators")?,
+            log: Box::new(crate::program::recent_log::lines),
+            copies,
+        })));
+    }
     let server = AdminServer::start().context("cannot start the thread for operators")?;
     let observed: Arc<dyn Observed> =
         Arc::new(ObservedSite { site: Arc::clone(site), runtime: runtime.clone(), report });
@@ -60,6 +62,17 @@ pub(crate) fn start(
         tracing::debug!("cannot report the status on a socket in {}: {error}", data.display());
     });
     Ok(ServedAdmin { _server: server, _socket: socket.ok() })
+}
+
+/// Renders `/metrics` of a server with this store.
+pub(crate) fn render(metrics: Metrics, data: &Path) -> Arc<dyn Fn() -> String + Send + Sync> {
+    let data = data.to_owned();
+    Arc::new(move || {
+        if let Some(free) = free_bytes(&data) {
+            metrics::gauge!("abreast_store_free_bytes").set(free as f64);
+        }
+        metrics.render()
+    })
 }
 
 struct ObservedSite {

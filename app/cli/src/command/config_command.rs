@@ -6,10 +6,11 @@ use crate::config::faults::Fault;
 use crate::config::settings::{self, FILE, Key, SET};
 use crate::config::sync_args::SyncArgs;
 use crate::config::{File, ServeConfig};
+use crate::program::errors::UsageError;
 use crate::program::terminal::warning;
 use crate::values::hidden_logins::hidden_value;
 use abreast_webtypes::count_of;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,16 +41,22 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// The configuration file
-    #[arg(env = "ABREAST_CONFIG")]
-    file: PathBuf,
+    #[arg(env = "ABREAST_CONFIG", required_unless_present = "config")]
+    file: Option<PathBuf>,
+    /// The configuration file, as in other commands
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 /// Options of `config show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The configuration file
-    #[arg(env = "ABREAST_CONFIG")]
-    file: PathBuf,
+    #[arg(env = "ABREAST_CONFIG", required_unless_present = "config")]
+    file: Option<PathBuf>,
+    /// The configuration file, as in other commands; all arguments are jobs
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Jobs to print [default: all, and the settings of `serve`]
     job: Vec<String>,
     /// Print the origin of each value: environment, file or default
@@ -65,6 +72,42 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<ExitCode> {
     match command {
         ConfigCommand::Check(args) => check(args),
         ConfigCommand::Show(args) => show(args),
+    }
+}
+
+impl CheckArgs {
+    fn file(&self) -> Result<&Path> {
+        match chosen(self.config.as_deref(), self.file.as_deref())? {
+            (file, None) => Ok(file),
+            (config, Some(other)) => bail!(UsageError(format!(
+                "`{}` and `{}` are two configuration files (help: check one at a time)",
+                config.display(),
+                other.display()
+            ))),
+        }
+    }
+}
+
+impl ShowArgs {
+    /// The configuration file, and the jobs to print.
+    fn file_and_jobs(&self) -> Result<(&Path, Vec<String>)> {
+        let (file, first_job) = chosen(self.config.as_deref(), self.file.as_deref())?;
+        let first_job = first_job.map(|job| job.to_string_lossy().into_owned());
+        Ok((file, first_job.into_iter().chain(self.job.iter().cloned()).collect()))
+    }
+}
+
+/// The configuration file, and the first argument if that is not the file.
+fn chosen<'a>(
+    config: Option<&'a Path>,
+    first: Option<&'a Path>,
+) -> Result<(&'a Path, Option<&'a Path>)> {
+    match (config, first) {
+        (Some(config), first) => {
+            Ok((config, first.filter(|first| !crate::config::is_of_environment(first))))
+        }
+        (None, Some(file)) => Ok((file, None)),
+        (None, None) => bail!(UsageError("no configuration file is given".to_owned())),
     }
 }
 
@@ -115,14 +158,15 @@ fn checked(file: File) -> Result<Checked> {
 }
 
 fn check(args: &CheckArgs) -> Result<ExitCode> {
-    let text = read(&args.file)?;
-    crate::values::hidden_logins::warn_of_secrets(&args.file, &text);
+    let path = args.file()?;
+    let text = read(path)?;
+    crate::values::hidden_logins::warn_of_secrets(path, &text);
     let mut file = crate::config::read(&text);
-    file.origins.name(&args.file);
+    file.origins.name(path);
     let Checked { mut faults, missing, sets, jobs, only_hub } = checked(file)?;
     if !faults.is_empty() {
         faults.extend(missing);
-        let context = format!("cannot use the configuration `{}`", args.file.display());
+        let context = format!("cannot use the configuration `{}`", path.display());
         return Err(crate::config::faults::refused(faults).context(context));
     }
     for folder in crate::config::faults::each_once(missing) {
@@ -132,7 +176,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));
     crate::program::terminal::line(&format!(
         "{}: {sets} to publish, {mirrors}{hub}",
-        args.file.display()
+        path.display()
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -142,20 +186,19 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode> {
+    let (file, names) = args.file_and_jobs()?;
     let command = jobs::command::<SyncArgs>();
     let given = jobs::nothing_given(&command)?;
-    let jobs =
-        jobs::read::<SyncArgs>(&args.file, &command, &given, crate::command::sync::problems)?;
-    let table: Table =
-        toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
-    let chosen = if args.job.is_empty() {
+    let jobs = jobs::read::<SyncArgs>(file, &command, &given, crate::command::sync::problems)?;
+    let table: Table = toml::from_str(&read(file)?).context("cannot read the configuration")?;
+    let chosen = if names.is_empty() {
         // A file of mirrors alone publishes nothing.
         if jobs.is_empty() || table.contains_key("set") || table.contains_key("hub") {
             show_server(args, &table);
         }
         jobs
     } else {
-        jobs::choose(jobs, &args.job, false)?
+        jobs::choose(jobs, &names, false)?
     };
     let faults: Vec<Fault> = chosen.iter().flat_map(|job| job.own_faults.clone()).collect();
     if !faults.is_empty() {

@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 
+use crate::admin::served::ListCopies;
 use crate::config::admin::{AdminArgs, AdminConfig};
 use crate::config::api::ApiConfig;
 use crate::config::faults::Fault;
@@ -35,7 +36,7 @@ Examples:
 
 `abreast serve` runs a hub for its own sets; this one is for topics of others. A publisher with a token of scope `write` can publish
 anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
-Stops on SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once. The commands go through the API of a running server, or to a store that no server has open.
+Stops on SIGTERM or Ctrl-C; a second signal ends it at once. SIGHUP opens the access log again. The commands go through the API of a running server, or to a store that no server has open.
 
 Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
 12 not authorised, 13 disk or permission denied, 130 ended by a second signal.";
@@ -49,7 +50,7 @@ pub(crate) struct HubArgs {
     /// Keep the store in this folder
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
-    /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `[hub]`, `[api]`
+    /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `admin_pages`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
     /// Accept topics whose URLs begin with this; repeatable
@@ -81,6 +82,8 @@ struct HubConfig {
     api: ApiConfig,
     push: PushConfig,
     admin: Option<AdminConfig>,
+    /// Whether there are pages at `/admin`.
+    admin_pages: bool,
 }
 
 /// All faults of a configuration file for a hub alone.
@@ -150,7 +153,9 @@ impl HubConfig {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Self { listen, data, api, admin, push: PushConfig { notify: None, ..push } })
+        let admin_pages = file.admin_pages.unwrap_or(true);
+        let push = PushConfig { notify: None, ..push };
+        Ok(Self { listen, data, api, push, admin, admin_pages })
     }
 }
 
@@ -198,7 +203,7 @@ fn serve(config: &HubConfig) -> Result<()> {
         config.data.join("documents"),
     );
     let publisher = publisher.context("cannot make a folder in the store")?;
-    let metrics = Arc::new(move || metrics.render());
+    let metrics = crate::admin::served::render(metrics, &config.data);
     let site = Arc::new(CurrentSite::new(Site {
         publisher,
         sets: ServedSets::default(),
@@ -218,7 +223,7 @@ fn serve(config: &HubConfig) -> Result<()> {
         &site,
         &config.data,
         config.admin.as_ref(),
-        Box::new(Vec::new),
+        config.admin_pages.then(|| Box::new(Vec::new) as ListCopies),
     )?;
     let thread = service::start_server(runtime, server, Arc::clone(&site), stopped)?;
     stores.keep();

@@ -60,6 +60,8 @@ pub(crate) struct ServeConfig {
     pub(crate) new_store: bool,
     /// The address for operators.
     pub(crate) admin: Option<admin::AdminConfig>,
+    /// Whether there are pages at `/admin`.
+    pub(crate) admin_pages: bool,
     pub(crate) institution: abreast_source::publish::Institution,
     pub(crate) api: crate::config::api::ApiConfig,
     pub(crate) push: crate::config::push::PushConfig,
@@ -243,6 +245,7 @@ impl ServeConfig {
             file: None,
             new_store,
             admin,
+            admin_pages: file.admin_pages.unwrap_or(true),
             institution,
             api,
             push,

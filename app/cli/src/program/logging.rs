@@ -295,7 +295,12 @@ fn panicked(panic: &PanicHookInfo<'_>) {
     if trace.status() == BacktraceStatus::Captured {
         text = format!("{text}\n{trace}");
     }
-    if is_json() {
+    panic_line(&text);
+}
+
+/// Logs a panic, or prints its text. The log of a server is also on the page of its administrators.
+fn panic_line(text: &str) {
+    if is_json() || crate::program::recent_log::is_kept() {
         tracing::error!("{text}");
     } else {
         terminal::warning(&format!("abreast: {text}"));
@@ -305,6 +310,22 @@ fn panicked(panic: &PanicHookInfo<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn panics_of_a_server_are_in_its_log() {
+        crate::program::recent_log::keep();
+        let log = tracing_subscriber::fmt::layer()
+            .with_writer(|| LogEntry)
+            .with_ansi(false)
+            .event_format(TextLines { has_time: true, is_joined: true });
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log), || {
+            panic_line("internal error: panicked at a place\n  help: report it");
+        });
+        let lines = crate::program::recent_log::lines();
+        let is_panic = |line: &&String| line.contains("internal error: panicked at a place");
+        let line = lines.iter().find(is_panic).unwrap_or_else(|| panic!("{lines:?}"));
+        assert!(line.contains("ERROR") && line.contains("; help: report it"), "{line}");
+    }
 
     #[test]
     fn what_can_be_used_of_a_log_filter_is_kept() {

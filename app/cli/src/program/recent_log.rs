@@ -33,9 +33,14 @@ pub(super) fn keep() {
     IS_KEPT.store(true, Ordering::Relaxed);
 }
 
+/// Whether lines are kept: the program is a server.
+pub(super) fn is_kept() -> bool {
+    IS_KEPT.load(Ordering::Relaxed)
+}
+
 /// Adds a line of the log.
 pub(super) fn add(line: &str) {
-    if IS_KEPT.load(Ordering::Relaxed) {
+    if is_kept() {
         RECENT.lock().unwrap_or_else(PoisonError::into_inner).add(line);
     }
 }

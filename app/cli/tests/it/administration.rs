@@ -249,6 +249,11 @@ fn administrators_scan_dump_and_confirm_deletions() {
     let overview = world.page(&cookie, "/admin/");
     assert!(overview.contains("<strong>Set papers:</strong>"), "{overview}");
     assert!(overview.contains("<a href=\"./sets/papers\">See Set papers</a>"), "{overview}");
+    // A requested scan has its line in the log, although it finds the same as the scan before.
+    let scans = || world.page(&cookie, "/admin/log").matches("scanned folder=").count();
+    let before = scans();
+    assert_eq!(form("papers/scan"), 303);
+    eventually("the scan is in the log", || scans() == before + 1);
     // Not 503, for which copies would wait.
     let lost = (0..20).find(|number| !world.path(&format!("papers/{number}")).exists()).unwrap();
     let lost = format!("/papers/r/{lost}");
@@ -319,6 +324,27 @@ fn administrators_retry_and_end_deliveries() {
 }
 
 #[test]
+fn pages_for_administrators_can_be_switched_off() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("abreast.toml");
+    let text = format!(
+        "admin_pages = false\ndata = \"{}/data\"\n[[set]]\nname = \"records\"\norigin = \"records\"\n",
+        place.path().display()
+    );
+    fs::write(&config, text).unwrap();
+    let mut command = abreast();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    let Source { child, address, .. } = Source::run(&mut command);
+    let world = World { place, _child: child, address };
+    for path in ["/admin", "/admin/", "/admin/sign-in", "/admin/log"] {
+        let (status, answer) = world.ask("GET", path, "", "");
+        assert_eq!(status, 404, "{path}: {answer}");
+    }
+    assert_eq!(world.sign_in("x").0, 404);
+    assert_eq!(world.ask("GET", "/api/v1/sets/records", "", "").0, 200);
+}
+
+#[test]
 fn the_log_is_shown_as_text() {
     let world = World::start();
     let cookie = world.cookie("alice");
@@ -372,6 +398,16 @@ fn a_hub_alone_has_the_pages() {
     let page = world.page(&cookie, "/admin/");
     assert!(page.contains("Deliveries") && !page.contains("<h2>Sets</h2>"), "{page}");
     assert!(world.page(&cookie, "/admin/deliveries").contains("No topic has been published yet."));
+    // No page has a link to a document of a Source.
+    for path in ["/", "/missing", "/api/", "/admin/", "/admin/log"] {
+        let (_, page) = world.ask("GET", path, &cookie, "");
+        assert!(page.contains("WebSub hub"), "{path}: {page}");
+        let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let base = format!("http://{}", world.address);
+        for link in links.filter_map(|link| link.strip_prefix(&base)) {
+            assert_eq!(world.ask("GET", link, "", "").0, 200, "{path}: {link}");
+        }
+    }
 }
 
 #[test]

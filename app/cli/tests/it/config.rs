@@ -468,3 +468,38 @@ fn files_for_containers_are_valid_and_agree() {
     let address = format!("{}hub", hub["base_url"].as_str().unwrap());
     assert_eq!(source["hub"]["hubs"][0].as_str(), Some(&*address));
 }
+
+#[test]
+fn the_file_is_an_argument_or_that_of_config() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("a.toml");
+    fs::write(&file, "[[mirror]]\nname = \"one\"\nurl = \"http://h.example/\"\nfolder = \"x\"\n")
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let missing = place.path().join("missing.toml");
+    let missing = missing.to_str().unwrap();
+    for (words, environment, expected) in [
+        (&["check", file][..], None, 0),
+        (&["check", "--config", file], None, 0),
+        (&["check"], Some(file), 0),
+        (&["check", "--config", file], Some(missing), 0),
+        (&["check", file], Some(missing), 0),
+        (&["check", "--config", file, missing], None, 2),
+        (&["check"], None, 2),
+        (&["show", file, "one"], None, 0),
+        (&["show", "--config", file, "one"], None, 0),
+        (&["show", "one", "--config", file], Some(missing), 0),
+        (&["show", "--config", file, "two"], None, 2),
+        (&["show", "--config", file], Some(file), 0),
+    ] {
+        let mut command = abreast();
+        command.arg("config").args(words);
+        environment.map(|path| command.env("ABREAST_CONFIG", path));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(expected), "{words:?} {environment:?}: {output:?}");
+        if expected == 0 && words[0] == "show" {
+            let shown = String::from_utf8(output.stdout).unwrap();
+            assert!(shown.contains("name = \"one\""), "{words:?}: {shown}");
+        }
+    }
+}

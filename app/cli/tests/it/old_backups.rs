@@ -40,8 +40,11 @@ fn backup_with_a_file_for_each_content_is_restored() {
     let place = tempfile::tempdir().unwrap();
     let (backups, data) = (place.path().join("backups"), place.path().join("data"));
     unpack(&backups);
-    let (done, text) = code(&["restore"], &[&backups, &data]);
+    let (done, text) = code(&["restore", "--verbose"], &[&backups, &data]);
     assert!(done == Some(0) && text.contains("set set: 3 resources, up to position 3"), "{text}");
+    for line in ["migrating the database to a newer schema", "the database is migrated"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
     let (done, text) = code(&["check", "--read-data"], &[&data]);
     assert!(done == Some(0) && text.contains("kept contents: 6, 6 read"), "{text}");
     let view = View::open(&data.join("contents")).unwrap();

@@ -107,6 +107,27 @@ fn a_reload_is_reported_with_its_begin_and_its_end() {
 }
 
 #[test]
+fn a_hub_opens_its_access_log_again_at_a_reload() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let unit = include_str!("../../../../packaging/systemd/abreast-hub.service");
+    assert!(unit.contains("\nExecReload=/bin/sh -c 'kill -HUP $MAINPID'\n"), "{unit}");
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("access.log");
+    let manager = manager(place.path());
+    let mut command = abreast();
+    command.args(["hub", "--open", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(place.path().join("data")).arg("--access-log").arg(&log);
+    let child = started(command, place.path());
+    until(&manager, "READY=1");
+    std::fs::rename(&log, place.path().join("access.log.1")).unwrap();
+    kill_process(Pid::from_child(&child.0), Signal::HUP).unwrap();
+    until(&manager, "RELOADING=1");
+    until(&manager, "READY=1");
+    assert!(log.exists());
+    end(child, &manager);
+}
+
+#[test]
 fn servers_answer_on_a_socket_that_is_passed_on() {
     let place = tempfile::tempdir().unwrap();
     let papers = place.path().join("papers");

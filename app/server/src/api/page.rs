@@ -71,7 +71,7 @@ pub(super) fn root(site: &Site, readers: Readers, headers: &HeaderMap) -> Answer
             sets: if anyone_reads { sets.collect() } else { Vec::new() },
             operations: OPERATIONS.iter().map(operation).collect(),
         };
-        let shell = Shell::new("HTTP API", base, publisher.institution());
+        let shell = Shell::of("HTTP API", publisher);
         // Rendering into memory succeeds.
         let mut answer = typed(HTML, framed(shell, &page.render().unwrap_or_default()));
         answer.headers_mut().extend(policy_of(publisher));

@@ -95,7 +95,7 @@ pub(crate) fn policy_of(publisher: &Publisher) -> Option<(HeaderName, HeaderValu
 
 fn page_of(problem: &Problem, admin: Option<String>, publisher: &Publisher) -> String {
     let title = format!("{} {}", problem.status, problem.title);
-    let mut shell = Shell::new(&title, publisher.urls().base(), publisher.institution());
+    let mut shell = Shell::of(&title, publisher);
     if let Some(admin) = admin {
         shell = shell.below("Administration", admin);
     }

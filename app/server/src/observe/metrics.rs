@@ -120,6 +120,11 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Time at which the last complete backup of the store began.",
     ),
+    now(
+        "abreast_store_free_bytes",
+        &[],
+        "Bytes that are free for this user on the file system of the store.",
+    ),
     total(
         "abreast_notifications_total",
         &["set", "channel"],
@@ -306,7 +311,13 @@ impl Metrics {
     pub fn render(&self) -> String {
         self.process.collect();
         self.recorder.run_upkeep();
-        self.recorder.render()
+        // A counter of the recorder has whole numbers only, so the processor time is a gauge there.
+        let text = self.recorder.render();
+        text.replacen(
+            "# TYPE process_cpu_seconds_total gauge",
+            "# TYPE process_cpu_seconds_total counter",
+            1,
+        )
     }
 }
 
@@ -416,6 +427,14 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+        // The processor time has the resolution of the system's clock, which is 10 ms.
+        let processor_time = (0..100_000).find_map(|_| {
+            let text = metrics.render();
+            let value =
+                text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
+            value?.parse::<f64>().ok().filter(|seconds| *seconds > 0.0)
+        });
+        assert!(processor_time.is_some_and(|seconds| seconds.fract() > 0.0), "{processor_time:?}");
         assert!(Metrics::install().is_err());
     }
 }

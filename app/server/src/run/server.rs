@@ -593,7 +593,7 @@ async fn dispatch(
         Route::Published(path) if is_directory(&path) && shared.options.keys.is_some() => {
             Ok(keys(shared.options.keys.as_ref(), site.publisher.urls().base()))
         }
-        Route::Published(path) if site.sets.is_empty() && path != STYLE => {
+        Route::Published(path) if site.sets.is_empty() && path != STYLE && path != ICON => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
         Route::Published(path) => published((shared, site), path, request, client).await,
@@ -724,6 +724,8 @@ async fn blocking(
 
 /// Path of the style sheet, which pages of errors need too.
 const STYLE: &str = "style.css";
+/// The icon of all pages.
+const ICON: &str = "icon.svg";
 
 /// Whether this is the path of the keys that sign requests, without its first slash.
 fn is_directory(path: &str) -> bool {

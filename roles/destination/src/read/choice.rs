@@ -150,8 +150,14 @@ fn choose_any(
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
             // A document that links to its Source is a resource. It is a dump or a feed only if it
-            // has a mark of the protocol.
-            (Some(protocol), _) if !is_linked || (protocol.has_mark)(&head) => Err(protocol),
+            // has a mark of the protocol, or if the copy was begun over the protocol.
+            (Some(protocol), _)
+                if !is_linked
+                    || (protocol.has_mark)(&head)
+                    || begun.is_some_and(|begun| begun.name == protocol.name) =>
+            {
+                Err(protocol)
+            }
             (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
             _ => Err(fallback),
         }

@@ -48,13 +48,21 @@ impl Diagnostics {
 
     /// Records a remark about a document, once for each document and code.
     pub(crate) fn note(&self, url: &str, remark: Remark) {
+        self.note_in(url, remark, DOCUMENTS_MAX);
+    }
+
+    /// Records a remark about the form of all documents of a Source, for the first document only.
+    pub(crate) fn note_form(&self, url: &str, remark: Remark) {
+        self.note_in(url, remark, 1);
+    }
+
+    fn note_in(&self, url: &str, mut remark: Remark, documents: usize) {
         let mut noticed = self.noticed.borrow_mut();
         let known = noticed.seen.iter().filter(|(_, code)| *code == remark.code).count();
-        if known >= DOCUMENTS_MAX || !noticed.seen.insert((url.to_owned(), remark.code)) {
+        if known >= documents || !noticed.seen.insert((url.to_owned(), remark.code)) {
             return;
         }
-        let mut remark = remark;
-        if known + 1 == DOCUMENTS_MAX {
+        if known + 1 == documents {
             remark.message.push_str("; further documents with this are not listed");
         }
         noticed.waiting.push((url.to_owned(), remark));
@@ -152,6 +160,20 @@ mod tests {
         let noticed = diagnostics.noticed.borrow();
         assert_eq!(noticed.waiting.len(), 2 * DOCUMENTS_MAX);
         assert!(noticed.waiting[DOCUMENTS_MAX - 1].1.message.contains("not listed"));
+    }
+
+    #[test]
+    fn a_form_of_all_documents_is_reported_once() {
+        let diagnostics = Diagnostics::default();
+        for number in 0..100 {
+            let message = "small letters".to_owned();
+            let remark = Remark { code: "emm.type-case", line: 0, message, count: 1 };
+            diagnostics.note_form(&format!("/{number}"), remark);
+        }
+        let noticed = diagnostics.noticed.borrow();
+        assert_eq!(noticed.waiting.len(), 1);
+        assert_eq!(noticed.waiting[0].0, "/0");
+        assert!(noticed.waiting[0].1.message.contains("not listed"));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::copy::{Copy, Ran};
 use crate::dump_source::{DumpSource, manifest, packages, resources};
-use crate::rs01::without_sitemap;
-use crate::rs01_source::{OldSource, modified};
+use crate::rs01::{DUMP, copy_at, some, without_sitemap};
+use crate::rs01_source::{OldSource, link, modified};
 use abreast_testkit::pages::{Answer, Server};
 use std::time::Duration;
 
@@ -109,6 +109,32 @@ fn a_copy_of_a_dump_of_0_1_follows_its_source() {
     copy.options.moved = false;
     new.set("/f00", "changed");
     assert_eq!((copy.run().updated, copy.audit(true).exit_code), (1, 0));
+}
+
+#[test]
+fn a_copy_over_0_1_can_continue_at_the_dump_of_its_set() {
+    let mut source = OldSource::new();
+    some(&mut source, 6);
+    source.links = link(DUMP, "/d.zip");
+    source.snapshot();
+    let dump = source.part_of_dump(&modified(&source.now()), (0, 1));
+    // As of a server with both versions: the dump is also a resource of a Source of 1.1.
+    let link = format!("<{}>; rel=\"resourcesync\"", source.server.url("/capabilitylist.xml"));
+    source.server.put("/d.zip", Answer::ok(dump).header("link", &link));
+    let mut copy = copy_at(&source, source.url());
+    assert_eq!(copy.run().exit_code, 0);
+    copy.options.base = None;
+    copy.options.url = source.server.url("/d.zip");
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.code()), (0, ""), "{:?}", ran.result);
+    assert_eq!(ran.items.len(), 0, "{:?}", ran.items);
+    // It follows the change sets as before.
+    source.set("/f77", "new");
+    assert_eq!(copy.run().created, 1);
+    // The dump of another set is refused.
+    let other = of_0_1("");
+    copy.options.url = other.server.url("/d.zip");
+    assert_eq!(copy.try_run().code(), "folder.source");
 }
 
 #[test]

@@ -17,3 +17,4 @@ mod server;
 mod submissions;
 mod subscriptions;
 mod verification;
+mod webhooks;

@@ -265,7 +265,7 @@ impl<'w> Round<'w> {
             if overflow || read_all || again || wanted || next_scan.is_some_and(|at| now >= at) {
                 self.pending.leave_to_scan(now);
                 self.watching.check_root(&self.root, &self.folder)?;
-                let report = self.full_scan(read_all)?;
+                let report = self.full_scan(read_all, wanted)?;
                 self.pending.defer(report.ingest.deferred);
                 next_scan = after(options.rescan);
                 if read_all {

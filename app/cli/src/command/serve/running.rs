@@ -1,7 +1,7 @@
 //! A running Source: its parts, its start and its stop.
 
 use super::open_sets::{RunningSet, open_all};
-use crate::admin::served::ServedAdmin;
+use crate::admin::served::{ListCopies, ServedAdmin};
 use crate::command::status;
 use crate::config::ServeConfig;
 use crate::config::api::ApiConfig;
@@ -132,7 +132,7 @@ impl Workers {
 impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
-        let metrics = metrics_recorder();
+        let metrics = metrics_recorder(&config.data);
         let Listening { runtime, server, address, certificate } = listen(&config)?;
         let access_log = open_access_log(config.listen.access_log().as_ref())?;
         let is_new = crate::store::served::check_new(&config)?;
@@ -191,8 +191,9 @@ impl Running {
         let handle = runtime.handle();
         let listed = config.file.clone();
         let copies = move || listed.as_deref().map(status::copies_of_jobs).unwrap_or_default();
+        let pages = config.admin_pages.then(|| Box::new(copies) as ListCopies);
         let operators = config.admin.as_ref();
-        let admin = crate::admin::served::start(handle, &site, data, operators, Box::new(copies))?;
+        let admin = crate::admin::served::start(handle, &site, data, operators, pages)?;
         let thread = start_server(runtime, server, Arc::clone(&site), stopped)?;
         parts.stores.keep();
         let base_url = parts.urls.base().to_owned();
@@ -268,9 +269,9 @@ pub(super) fn served_sets(sets: &[RunningSet], data: &Path) -> Result<ServedSets
 
 /// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows
 /// nothing of its own.
-fn metrics_recorder() -> Arc<dyn Fn() -> String + Send + Sync> {
+fn metrics_recorder(data: &Path) -> Arc<dyn Fn() -> String + Send + Sync> {
     match Metrics::install() {
-        Ok(metrics) => Arc::new(move || metrics.render()),
+        Ok(metrics) => crate::admin::served::render(metrics, data),
         Err(_) => Arc::new(String::new),
     }
 }

@@ -32,6 +32,8 @@ settings! {
         admin_listen: Option<String>, flag "--admin-listen", env "ABREAST_ADMIN_LISTEN", restart true;
         /// A file with the token that requests to this address need, in its first line.
         admin_token: Option<PathBuf>, key "admin_token_file", flag "--admin-token-file", env "ABREAST_ADMIN_TOKEN_FILE", restart true;
+        /// Pages for administrators at `/admin` ([administration.md](administration.md)).
+        admin_pages: Option<bool> = true, restart true;
         /// Files with the Ed25519 keys (PEM or JWK) that sign the requests of copies: their public parts are at
         /// `/.well-known/http-message-signatures-directory` ([deploying.md](deploying.md)).
         sign_keys: Option<Vec<PathBuf>> = [], flag "--sign-key", env "ABREAST_SIGN_KEYS", restart true;

@@ -61,7 +61,8 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
     }
     if let Some(kind) = &document.other_letters {
         let message = format!("the type `{kind}` is not in the letters of the specification");
-        note("emm.type-case", &message, 1);
+        let remark = Remark { code: "emm.type-case", line: 0, message, count: 1 };
+        requests.diagnostics.note_form(url, remark);
     }
     if document.unreadable > 0 {
         note(

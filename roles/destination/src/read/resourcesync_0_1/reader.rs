@@ -153,11 +153,14 @@ impl Reader for ResourceSync01 {
             known
         } else {
             let notice = &mut *finding.notice;
-            let found = self.found(requests, options, &mut |route| {
+            let mut found = self.found(requests, options, &mut |route| {
                 notice("discover.found", &options.url, route);
             })?;
             if let Some(mirror) = finding.known.filter(|_| !finding.is_moved) {
-                found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
+                let known = EntryPoints::known(mirror)?;
+                found.check_same(&known, &options.url)?;
+                // A dump has no links.
+                found.keep_changes_of(&known);
             }
             found
         };

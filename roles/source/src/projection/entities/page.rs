@@ -97,8 +97,7 @@ pub(super) fn entity_page(
     let (subjects, count) = subjects(&mut terms, entity);
     let deprecation = deprecation(&entity.lines, iri);
     let template = EntityTemplate {
-        shell: Shell::new(title, publisher.urls().base(), publisher.institution())
-            .below(set.about.title(set), set.urls.page()),
+        shell: Shell::of(title, publisher).below(set.about.title(set), set.urls.page()),
         iri,
         language: label.map(|label| label.language.as_str()).filter(|tag| !tag.is_empty()),
         modified: Time::of(entity.state.modified),

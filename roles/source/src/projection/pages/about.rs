@@ -26,8 +26,7 @@ struct SourceTemplate<'p> {
 
 /// Page of the Source with its sets.
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
-    let institution = publisher.institution();
-    let shell = Shell::new(name_of(institution), publisher.urls().base(), institution);
+    let shell = Shell::of(name_of(publisher.institution()), publisher);
     let sets = publisher.sets().iter().map(|set| {
         Ok::<_, PublishError>((SetView::of(publisher, set)?, entry_points(publisher, set)))
     });
@@ -74,7 +73,7 @@ pub(super) fn set_page(
     let links = of_projections(publisher, set);
     let notifications = set.notifications.as_ref();
     page(&SetTemplate {
-        shell: Shell::new(view.title, publisher.urls().base(), publisher.institution()),
+        shell: Shell::of(view.title, publisher),
         tab: "about",
         paragraphs: paragraphs(set).collect(),
         dataset: dataset.trim_end_matches(".ttl").to_owned(),

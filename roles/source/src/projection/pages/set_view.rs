@@ -67,6 +67,5 @@ pub(super) fn paragraphs(set: &PublishedSet) -> impl Iterator<Item = &str> {
 
 /// The frame of a page of a set, below the page of the set.
 pub(super) fn shell<'p>(publisher: &'p Publisher, set: &PublishedSet, title: &'p str) -> Shell<'p> {
-    Shell::new(title, publisher.urls().base(), publisher.institution())
-        .below(set.about.title(set), set.urls.page())
+    Shell::of(title, publisher).below(set.about.title(set), set.urls.page())
 }

@@ -1,6 +1,6 @@
 //! The parts that all pages have, and the values that pages show.
 
-use crate::publish::{Institution, PublishError, Rendered};
+use crate::publish::{Institution, PublishError, Publisher, Rendered};
 use abreast_webtypes::{Timestamp, visible_lines};
 use askama::Template;
 use askama::filters::Safe;
@@ -11,6 +11,8 @@ pub const HTML: &str = "text/html; charset=utf-8";
 
 /// Heading of the site without an institution.
 const NAMELESS: &str = "Published collections";
+/// Heading of the pages of a server without sets, which is a hub only.
+const HUB: &str = "WebSub hub";
 
 /// Escapes text for a page. Markup and characters that change the direction of text are shown as
 /// visible characters.
@@ -43,6 +45,8 @@ pub struct Shell<'p> {
     pub(crate) base: &'p str,
     pub(crate) institution: &'p Institution,
     pub(crate) trail: Vec<Place>,
+    /// The server publishes sets. Pages of a hub alone do not refer to documents of sets.
+    pub(crate) has_sets: bool,
 }
 
 /// A page above a page.
@@ -55,7 +59,13 @@ pub(crate) struct Place {
 impl<'p> Shell<'p> {
     /// The frame of a page with this title, on a site with this public base URL.
     pub fn new(title: &'p str, base: &'p str, institution: &'p Institution) -> Self {
-        Self { title, base, institution, trail: Vec::new() }
+        Self { title, base, institution, trail: Vec::new(), has_sets: true }
+    }
+
+    /// The frame of a page with this title, on the site of a publisher.
+    pub fn of(title: &'p str, publisher: &'p Publisher) -> Self {
+        let shell = Self::new(title, publisher.urls().base(), publisher.institution());
+        Self { has_sets: !publisher.sets().is_empty(), ..shell }
     }
 
     /// Adds a page above this one, the nearest last.
@@ -66,7 +76,15 @@ impl<'p> Shell<'p> {
     }
 
     pub(crate) fn name(&self) -> &str {
+        if !self.has_sets && self.institution.name.is_empty() {
+            return HUB;
+        }
         name_of(self.institution)
+    }
+
+    /// URL of the page above all others.
+    pub(crate) fn home(&self) -> String {
+        format!("{}{}", self.base, if self.has_sets { "" } else { "hub" })
     }
 
     pub(crate) fn logo(&self) -> Option<&str> {
@@ -135,12 +153,14 @@ struct Problem<'p> {
     title: &'p str,
     detail: &'p str,
     help: Option<&'p str>,
-    base: &'p str,
+    /// URL of the published sets, if there are any.
+    base: Option<&'p str>,
 }
 
 /// Renders the page of an error.
 pub fn problem_page(shell: Shell<'_>, detail: &str, help: Option<&str>) -> String {
-    let content = Problem { title: shell.title, detail, help, base: shell.base };
+    let base = shell.has_sets.then_some(shell.base);
+    let content = Problem { title: shell.title, detail, help, base };
     let main = content.render().unwrap_or_default();
     framed(shell, &main)
 }

@@ -19,7 +19,7 @@ impl Round<'_> {
         let head = log.head(*set)?;
         let importing = head.takes_base();
         self.is_first = options.initial_changes && head.is_first();
-        let mut report = self.full_scan(false)?;
+        let mut report = self.full_scan(false, false)?;
         if importing || self.is_first {
             // Recently written files also belong to the base, after they come to rest.
             let until = Instant::now() + PATIENCE;
@@ -37,7 +37,7 @@ impl Round<'_> {
             self.peak.note(Instant::now(), log.head(*set)?.resources);
             if report.gone > 0 {
                 // After an interrupted import, files of the earlier import may have been deleted.
-                deferred.extend(self.full_scan(false)?.ingest.deferred);
+                deferred.extend(self.full_scan(false, false)?.ingest.deferred);
             }
             report.ingest.deferred = deferred;
         }
@@ -107,7 +107,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    pub(super) fn full_scan(&mut self, read_all: bool) -> Result<ScanReport, Ended> {
+    pub(super) fn full_scan(&mut self, read_all: bool, asked: bool) -> Result<ScanReport, Ended> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
         let importing = log.head(*set)?.takes_base();
@@ -126,9 +126,10 @@ impl Round<'_> {
         self.unsure.scanned(begun.elapsed());
         let IngestReport { problem_count, problems, .. } = &report.ingest;
         status.scanned(SystemClock.now(), *problem_count, problems.clone());
-        // The scans that only repeat that deletions are held would fill the log.
+        // The scans that only repeat that deletions are held would fill the log, but an operator who
+        // requested a scan waits for its line.
         let is_repeated =
-            self.hold.is_some() && report.held.is_some() && report.ingest.recorded == 0;
+            !asked && self.hold.is_some() && report.held.is_some() && report.ingest.recorded == 0;
         match report.held {
             Some(held) => {
                 let names = std::mem::take(&mut report.held_names);
