@@ -14,7 +14,8 @@ const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 
 /// The crates and features of all tests. The default features of the program are those of its tests, so that one build
 /// serves both.
-pub(crate) const ALL_TESTS: [&str; 3] = ["--workspace", "--features", "abreast/otlp"];
+pub(crate) const ALL_TESTS: [&str; 3] =
+    ["--workspace", "--features", "abreast/otlp,abreast-store/postgres"];
 
 /// The repository's root folder.
 pub(crate) fn root() -> PathBuf {

@@ -55,6 +55,10 @@ impl Tools {
         tools.add("the browser Chromium", &["ABREAST_TEST_CHROMIUM"], || {
             Ok(vec![program("chromium", "chromium")?])
         });
+        tools.add("the database PostgreSQL", &["ABREAST_TEST_POSTGRES"], || Ok(vec![postgres()?]));
+        tools.add("the proxy PgBouncer", &["ABREAST_TEST_PGBOUNCER"], || {
+            Ok(vec![program("pgbouncer", "pgbouncer")?])
+        });
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
@@ -108,5 +112,25 @@ fn program(name: &str, package: &str) -> Result<PathBuf> {
     match find_program(name) {
         Some(path) => Ok(path),
         None => bail!("the package {package} is installed, and there is still no program `{name}`"),
+    }
+}
+
+/// The folder with the programs of PostgreSQL's server, which Debian has outside of `PATH`.
+fn postgres() -> Result<PathBuf> {
+    let find = || {
+        let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let folders = installed.map(|version| version.path().join("bin"));
+        let in_path = find_program("initdb").and_then(|path| path.parent().map(PathBuf::from));
+        folders.chain(in_path).filter(|folder| folder.join("initdb").is_file()).max()
+    };
+    if let Some(folder) = find() {
+        return Ok(folder);
+    }
+    apt::install(&["postgresql"])?;
+    match find() {
+        Some(folder) => Ok(folder),
+        None => {
+            bail!("the package postgresql is installed, and there is still no program `initdb`")
+        }
     }
 }

@@ -8,7 +8,7 @@ use abreast_core::{
     append,
 };
 use abreast_store::{PostgresLog, PostgresOptions};
-use abreast_testkit::postgres::Postgres;
+use abreast_testkit::postgres::{PgBouncer, Postgres};
 use abreast_testkit::{Random, provided, seed};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -312,4 +312,32 @@ fn an_unreachable_database_is_reported_and_not_waited_for_twice() {
     let wrong = PostgresLog::open("postgres://127.0.0.1:1/none").unwrap_err();
     assert!(wrong.to_string().contains("refused"), "{wrong}");
     assert_eq!(PostgresLog::open("mysql://x").unwrap_err().kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn a_proxy_may_give_each_transaction_another_connection() {
+    let name = "a_proxy_may_give_each_transaction_another_connection";
+    let (Some(programs), Some(proxy)) =
+        (provided(name, PROGRAMS), provided(name, "ABREAST_TEST_PGBOUNCER"))
+    else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    server.create("letters");
+    let proxy = PgBouncer::start(&proxy, &server);
+    let url = proxy.url("letters");
+    let nodes = [open(&url), open(&url)];
+    let set = ready(&nodes[0]);
+    std::thread::scope(|scope| {
+        for (node, log) in nodes.iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..300 {
+                    let change = put(format!("{node}/{number:05}"), number);
+                    assert_eq!(append(log, set, vec![change]).unwrap().recorded, 1);
+                    assert!(log.resource(set, &format!("{node}/00000")).unwrap().is_some());
+                }
+            });
+        }
+    });
+    check_consistency(&nodes[0], set);
 }

@@ -2,7 +2,7 @@
 
 use crate::{Running, eventually};
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,7 @@ impl Postgres {
     pub fn start(programs: &Path) -> Self {
         let folder = TempDir::new().unwrap();
         let user = is_root().then(|| (number("-u"), number("-g")));
-        if let Some((user, group)) = user {
-            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-            chown(folder.path(), Some(user), Some(group)).unwrap();
-        }
+        own(&folder, user);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self { programs: programs.to_owned(), folder, port, user, running: None };
         let mut command = server.program("initdb");
@@ -89,6 +86,13 @@ impl Postgres {
         eventually("the server starts", || self.psql("postgres", "SELECT 1").status.success());
     }
 
+    /// A folder that the user of the server can read.
+    fn owned_folder(&self) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        own(&folder, self.user);
+        folder
+    }
+
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -110,10 +114,54 @@ impl Postgres {
     }
 }
 
+/// PgBouncer in front of a server, which gives each transaction any of three connections. It is
+/// killed when the test ends.
+pub struct PgBouncer {
+    port: u16,
+    _folder: TempDir,
+    _running: Running,
+}
+
+impl PgBouncer {
+    /// Starts the program in front of a server.
+    pub fn start(program: &Path, server: &Postgres) -> Self {
+        let folder = server.owned_folder();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let configuration = format!(
+            "[databases]\n* = host=127.0.0.1 port={} user={USER}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
+             default_pool_size = 3\nmax_client_conn = 500\n",
+            server.port
+        );
+        let file = folder.path().join("pgbouncer.ini");
+        fs::write(&file, configuration).unwrap();
+        let mut command = Command::new(program);
+        command.arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+        if let Some((user, group)) = server.user {
+            command.uid(user).gid(group);
+        }
+        let running = Running::start(&mut command);
+        eventually("PgBouncer starts", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self { port, _folder: folder, _running: running }
+    }
+
+    /// URL of a database through the proxy.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Gives a folder to a user.
+fn own(folder: &TempDir, user: Option<(u32, u32)>) {
+    let Some((user, group)) = user else { return };
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(folder.path(), Some(user), Some(group)).unwrap();
 }
 
 fn is_root() -> bool {

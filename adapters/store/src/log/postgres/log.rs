@@ -12,7 +12,7 @@ use crate::log::postgres::rows::{
     read_witnessed, resource_columns, time, version_columns,
 };
 use crate::log::postgres::schema::migrate;
-use crate::log::postgres::statements::{Statements, params};
+use crate::log::postgres::statements::{BEGIN_SNAPSHOT, Statements, params};
 use crate::log::postgres::tables::{PostgresTables, key_range};
 use crate::log::postgres::watch::Watch;
 use crate::log::postgres::writer::LogWriter;
@@ -278,50 +278,53 @@ impl PostgresLog {
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), LogError> {
         self.head(set)?;
-        let (mut from, mut is_first, mut most) = (range.start.clone(), true, READ_FIRST);
+        let (mut from, mut is_first) = (range.start.clone(), true);
+        let doing = "cannot read the resources";
         self.client
-            .read("cannot read the resources", |connection| {
+            .repeat(doing, || {
                 let was_first = is_first;
-                let scanned = (|| {
-                    let transaction = self.client.wait(async {
-                        Ok(connection
-                            .build_transaction()
-                            .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
-                            .read_only(true)
-                            .start()
-                            .await?)
-                    })?;
-                    loop {
-                        let rows = self.client.wait(async {
-                            let params: [(&(dyn ToSql + Sync), Type); 5] = [
-                                (&set.0, Type::INT8),
-                                (&from, Type::TEXT),
-                                (&is_first, Type::BOOL),
-                                (&range.end, Type::TEXT),
-                                (&most, Type::INT8),
-                            ];
-                            Ok(transaction.query_typed(sql, &params).await?)
-                        })?;
-                        for row in &rows {
-                            is_first = false;
-                            if visit(row)?.is_break() {
-                                return Ok(());
-                            }
-                        }
-                        match rows.last() {
-                            Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
-                            _ => return Ok(()),
-                        }
-                        most = (most * 8).min(READ_MAX);
-                    }
-                })();
+                let scanned =
+                    self.scan_parts(sql, key, (set, range), (&mut from, &mut is_first), visit);
                 match scanned {
                     // Visited rows cannot be visited again.
                     Err(failure) if was_first && !is_first => Ok(Err(failure)),
                     scanned => scanned.map(Ok),
                 }
             })?
-            .map_err(|failure| failure.into_error("cannot read the resources"))
+            .map_err(|failure| failure.into_error(doing))
+    }
+
+    /// Visits the rows after `from`, or from there on if `is_first`, in one transaction.
+    fn scan_parts(
+        &self,
+        sql: &str,
+        key: usize,
+        (set, range): (SetId, &KeyRange),
+        (from, is_first): (&mut String, &mut bool),
+        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut most = READ_FIRST;
+        let params = |from: &str, is_first: bool, most: i64| {
+            params![
+                set.0 => INT8, from.to_owned() => TEXT, is_first => BOOL, range.end.clone() => TEXT, most => INT8,
+            ]
+        };
+        let (mut statements, _) =
+            Statements::begin_with(&self.client, BEGIN_SNAPSHOT, "SELECT 1", &[])?;
+        loop {
+            let rows = statements.query(sql, &params(from, *is_first, most))?;
+            for row in &rows {
+                *is_first = false;
+                if visit(row)?.is_break() {
+                    return statements.commit();
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == most => *from = last.try_get(key)?,
+                _ => return statements.commit(),
+            }
+            most = (most * 8).min(READ_MAX);
+        }
     }
 
     fn resource_row(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
@@ -554,8 +557,11 @@ impl ChangeLog for PostgresLog {
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
-        self.head(set)?;
-        self.resource_row(set, key)
+        let found = self.resource_row(set, key)?;
+        if found.is_none() {
+            self.head(set)?;
+        }
+        Ok(found)
     }
 
     fn scan(
@@ -739,7 +745,6 @@ impl ChangeLog for PostgresLog {
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
         const DOING: &str = "cannot read the pages";
-        self.head(set)?;
         let rows = self.query(
             DOING,
             "SELECT number, after, last, from_time, until_time FROM abreast.pages \
@@ -750,6 +755,9 @@ impl ChangeLog for PostgresLog {
                 (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8),
             ],
         )?;
+        if rows.is_empty() {
+            self.head(set)?;
+        }
         each(DOING, &rows, |row| {
             Ok(Page {
                 number: row.try_get::<_, i64>(0)? as u64,

@@ -7,10 +7,14 @@ use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// Starts a transaction. The server ends it if it waits 10 s for the next statement, so that a
-/// stopped node does not hold the lock of a set, or 20 s for a lock.
+/// Starts a transaction that changes rows. The server ends it if it waits 10 s for the next
+/// statement, so that a stopped node does not hold the lock of a set, or 20 s for a lock.
 const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
-                     SET LOCAL lock_timeout = '20s'";
+                     SET LOCAL lock_timeout = '20s'; SET LOCAL enable_bitmapscan = off";
+/// Starts a transaction that reads one snapshot in parts. Before a table was analyzed, the planner
+/// would read and sort all rows for each part: the settings leave it the index.
+pub(crate) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                                         SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
 /// Most statements that wait to be sent.
 const PENDING_MAX: usize = 1_000;
 
@@ -41,11 +45,21 @@ impl<'c> Statements<'c> {
         sql: &str,
         params: &[Param],
     ) -> Result<(Self, Option<Row>), Failure> {
+        Self::begin_with(client, BEGIN, sql, params)
+    }
+
+    /// As [`Self::begin`], with other words.
+    pub(crate) fn begin_with(
+        client: &'c Client,
+        begin: &str,
+        sql: &str,
+        params: &[Param],
+    ) -> Result<(Self, Option<Row>), Failure> {
         let connection = client.connection()?;
         let statements = Self { client, connection: Some(connection), pending: Vec::new() };
         let rows = client.wait(async {
             // Sent together, answered in order.
-            let begin = async { Ok(statements.connection()?.batch_execute(BEGIN).await?) };
+            let begin = async { Ok(statements.connection()?.batch_execute(begin).await?) };
             let ((), rows) = try_join(begin, statements.ask(sql, params)).await?;
             Ok(rows)
         })?;
