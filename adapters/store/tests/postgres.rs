@@ -1,19 +1,22 @@
 //! The change log on PostgreSQL: the contract of every store, several nodes, and a database that
 //! fails.
 #![cfg(feature = "postgres")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use abreast_core::testing::{Stores, change_log_contract, check_consistency};
 use abreast_core::{
-    Change, ChangeLog, ErrorKind, FixedClock, NewSet, PageRule, Position, SetId, ShardRule, State,
-    append,
+    Change, ChangeLog, ContentId, ErrorKind, FixedClock, KeyRange, NewSet, Order, PageRule,
+    Position, SetId, ShardRule, State, VersionPolicy, append,
 };
 use abreast_store::{PostgresLog, PostgresOptions};
 use abreast_testkit::postgres::{PgBouncer, Postgres};
 use abreast_testkit::{Random, provided, seed};
 use std::collections::HashSet;
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -225,7 +228,7 @@ impl LossyProxy {
 }
 
 fn copy(mut from: TcpStream, mut to: TcpStream) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = [0; 8_192];
     while let Ok(read) = from.read(&mut bytes) {
         if read == 0 || to.write_all(&bytes[..read]).is_err() {
             break;
@@ -235,7 +238,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
 }
 
 fn forward(mut client: TcpStream, mut database: TcpStream, mut random: Random, lost: &AtomicU64) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = [0; 8_192];
     while let Ok(read) = client.read(&mut bytes) {
         let is_commit = bytes[..read].windows(7).any(|window| window == b"COMMIT\0");
         let fault = if is_commit { random.below(8) } else { u64::MAX };
@@ -340,4 +343,145 @@ fn a_proxy_may_give_each_transaction_another_connection() {
         }
     });
     check_consistency(&nodes[0], set);
+}
+
+/// The plans of statements about the log's tables in the log of a server, one text for each.
+fn plans(log: &str) -> Vec<&str> {
+    log.split("Query Text: ").skip(1).filter(|plan| plan.contains("abreast.")).collect()
+}
+
+/// A plan that reads many rows: without an index, or most of an index.
+fn reads_too_much(plan: &str) -> bool {
+    let read = plan.lines().filter_map(|line| {
+        let (number, _) = line.split_once("(actual ")?.1.split_once(" rows=")?.1.split_once(' ')?;
+        number.parse::<u64>().ok()
+    });
+    let removed = plan.lines().filter_map(|line| {
+        let number = line.trim().strip_prefix("Rows Removed by Filter: ")?;
+        number.parse::<u64>().ok()
+    });
+    // The table of sets has one row for each set.
+    let is_scan = |line: &str| line.contains("Seq Scan on") && !line.contains("Seq Scan on sets");
+    removed.max().is_some_and(|removed| removed > 100)
+        || read.max().is_some_and(|read| read > 1_500)
+        || plan.lines().any(is_scan)
+}
+
+#[test]
+fn every_statement_finds_its_rows_by_an_index() {
+    const RESOURCES: u64 = 20_000;
+    let name = "every_statement_finds_its_rows_by_an_index";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start_with(
+        &programs,
+        &[
+            "shared_preload_libraries=auto_explain",
+            "auto_explain.log_min_duration=0",
+            "auto_explain.log_analyze=on",
+            "enable_seqscan=off",
+        ],
+    );
+    let url = server.create("letters");
+    let log = open(&url);
+    let set = ready(&log);
+    let kept = |number: u64| State {
+        length: Some(number),
+        content: Some(ContentId([number as u8; ContentId::BYTES])),
+        ..State::default()
+    };
+    log.keep_versions(set, true).unwrap();
+    let key = |number: u64| format!("letters/{number:06}.xml");
+    for part in 0..RESOURCES / 5_000 {
+        let numbers = part * 5_000..(part + 1) * 5_000;
+        let changes = numbers.map(|number| {
+            Change::put(key(number), kept(number)).with_idempotency_key(format!("{number}"))
+        });
+        append(&log, set, changes.collect()).unwrap();
+    }
+    append(&log, set, (0..2_000).map(|number| Change::delete(key(number))).collect()).unwrap();
+    let before = server.log().len();
+    for analyzed in [false, true] {
+        if analyzed {
+            server.sql("letters", "ANALYZE");
+        }
+        use_all(&log, set, &key, &kept);
+    }
+    let text = server.log();
+    let plans = plans(&text[before..]);
+    assert!(plans.len() > 60, "{} plans", plans.len());
+    let bad: Vec<&&str> = plans.iter().filter(|plan| reads_too_much(plan)).collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+/// Uses every method of the log once.
+fn use_all(
+    log: &PostgresLog,
+    set: SetId,
+    key: &dyn Fn(u64) -> String,
+    kept: &dyn Fn(u64) -> State,
+) {
+    let ended = |_: &_| ControlFlow::Break(());
+    let head = log.head(set).unwrap();
+    let next = head.position.0;
+    let update = Change::put(key(11_000), kept(next)).with_idempotency_key(format!("u{next}"));
+    let same = Change::put(key(12_000), kept(12_000)).with_witness(next.to_le_bytes().to_vec());
+    append(log, set, vec![update, same, Change::delete(key(9_000 + next % 1_000))]).unwrap();
+    log.refresh_witnesses(set, vec![(key(7), next.to_le_bytes().to_vec())]).unwrap();
+    log.read(set, Position(10_000), &mut |_| ControlFlow::Break(())).unwrap();
+    log.latest(set, Position(10_000), &mut |_| ControlFlow::Break(())).unwrap();
+    log.latest_before(set, Position(10_000)).unwrap().unwrap();
+    assert!(log.position_at(set, head.time).unwrap() >= head.position);
+    log.resource(set, &key(12_345)).unwrap().unwrap();
+    let range = KeyRange { start: key(10_000), end: Some(key(10_010)) };
+    let mut seen = 0;
+    log.scan(set, &range, &mut |_| {
+        seen += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, 10);
+    let from = KeyRange { start: key(10_000), end: None };
+    log.scan_witnesses(set, &from, &mut |seen| ended(seen)).unwrap();
+    let shard = log.shards(set).unwrap()[3].id;
+    log.shard(set, shard).unwrap().unwrap();
+    let versions = log.versions(set, &key(11_000), head.time, Order::NewestFirst, 5).unwrap();
+    assert!(!versions.is_empty());
+    let policy = VersionPolicy { count: Some(1), ..VersionPolicy::default() };
+    log.collect_versions(set, &policy, 50).unwrap();
+    assert!(log.needs_content(&ContentId([7; ContentId::BYTES])).unwrap());
+    log.unneeded_contents(None, 10).unwrap();
+    log.forget_contents(vec![ContentId([9; ContentId::BYTES])]).unwrap();
+    assert_eq!(log.pages(set, 50, 3).unwrap().len(), 3);
+    assert!(log.open_set(&new_set()).unwrap().id == set);
+}
+
+/// Some services distribute the tables of a database over servers: they need keys that start with
+/// the set, and have no locks of a session, no signals inside a transaction, and costly sequences.
+#[test]
+fn statements_and_tables_can_be_distributed_by_set() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let tables = folder.join("migrations/postgres_log_0001.sql");
+    let mut files = vec![tables.clone()];
+    files.extend(
+        fs::read_dir(folder.join("log/postgres")).unwrap().map(|file| file.unwrap().path()),
+    );
+    assert!(files.len() > 8);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for word in ["pg_advisory", "NOTIFY", "pg_notify", "LISTEN", "nextval", "SERIAL", "LOCKED"]
+        {
+            assert!(!text.contains(word), "{}: {word}", file.display());
+        }
+    }
+    let tables = fs::read_to_string(tables).unwrap();
+    for table in
+        tables.split("CREATE TABLE ").skip(1).filter(|table| !table.starts_with("abreast.sets"))
+    {
+        assert!(table.contains("PRIMARY KEY (set_id"), "{table}");
+    }
+    for index in
+        tables.split("CREATE INDEX ").skip(1).filter(|index| !index.contains("abreast.contents"))
+    {
+        assert!(index.split(';').next().unwrap().contains("(set_id"), "{index}");
+    }
 }

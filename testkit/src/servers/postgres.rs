@@ -1,7 +1,7 @@
 //! A PostgreSQL server for tests, on a free port of this machine.
 
 use crate::{Running, eventually};
-use std::fs;
+use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -19,17 +19,26 @@ pub struct Postgres {
     port: u16,
     /// User and group that it runs as: it refuses to run as root.
     user: Option<(u32, u32)>,
+    /// Parameters of the server, as `name=value`.
+    settings: Vec<String>,
     running: Option<Running>,
 }
 
 impl Postgres {
     /// Makes an empty server with the programs of a folder, and starts it.
     pub fn start(programs: &Path) -> Self {
+        Self::start_with(programs, &[])
+    }
+
+    /// As [`Self::start`], with parameters of the server, as `name=value`.
+    pub fn start_with(programs: &Path, settings: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
         let user = is_root().then(|| (number("-u"), number("-g")));
         own(&folder, user);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { programs: programs.to_owned(), folder, port, user, running: None };
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let programs = programs.to_owned();
+        let mut server = Self { programs, folder, port, user, settings, running: None };
         let mut command = server.program("initdb");
         command.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
         command.args(["--username", USER, "--pgdata"]).arg(server.data());
@@ -82,8 +91,22 @@ impl Postgres {
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string(), "-F"]);
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
         command.args(["-c", "max_connections=200"]);
+        for setting in &self.settings {
+            command.args(["-c", setting]);
+        }
+        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
+        command.stderr(log);
         self.running = Some(Running::start(&mut command));
         eventually("the server starts", || self.psql("postgres", "SELECT 1").status.success());
+    }
+
+    /// The log of the server.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 
     /// A folder that the user of the server can read.

@@ -79,7 +79,7 @@ impl Client {
         doing: &str,
         mut read: impl FnMut(&mut Object) -> Result<T, Failure>,
     ) -> Result<T, LogError> {
-        self.repeat(doing, || {
+        repeat(doing, || {
             let mut connection = self.connection()?;
             let result = read(&mut connection);
             if matches!(result, Err(Failure::Late)) {
@@ -89,21 +89,20 @@ impl Client {
             result
         })
     }
+}
 
-    /// Repeats work for a short time while it fails because the database is out of reach.
-    pub(crate) fn repeat<T>(
-        &self,
-        doing: &str,
-        mut work: impl FnMut() -> Result<T, Failure>,
-    ) -> Result<T, LogError> {
-        let begun = Instant::now();
-        loop {
-            match work() {
-                Err(failure) if failure.is_passing() && begun.elapsed() < RETRY_LIMIT => {
-                    std::thread::sleep(RETRY_PAUSE);
-                }
-                result => return result.map_err(|failure| failure.into_error(doing)),
+/// Repeats work for a short time while it fails because the database is out of reach.
+pub(crate) fn repeat<T>(
+    doing: &str,
+    mut work: impl FnMut() -> Result<T, Failure>,
+) -> Result<T, LogError> {
+    let begun = Instant::now();
+    loop {
+        match work() {
+            Err(failure) if failure.is_passing() && begun.elapsed() < RETRY_LIMIT => {
+                std::thread::sleep(RETRY_PAUSE);
             }
+            result => return result.map_err(|failure| failure.into_error(doing)),
         }
     }
 }

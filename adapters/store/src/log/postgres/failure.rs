@@ -27,9 +27,7 @@ impl Failure {
                 None => error.is_closed() || error.as_db_error().is_none(),
                 Some(code) => is_passing(code),
             },
-            Self::Pool(PoolError::Backend(error)) => {
-                error.code().is_none_or(|code| is_passing(code))
-            }
+            Self::Pool(PoolError::Backend(error)) => error.code().is_none_or(is_passing),
             Self::Pool(PoolError::Timeout(_)) | Self::Late => true,
             Self::Pool(_) | Self::Damaged(_) => false,
         }

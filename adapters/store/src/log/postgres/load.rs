@@ -38,12 +38,12 @@ pub(crate) struct Locked {
 
 /// Begins a transaction with the lock of a set, and reads what other writers changed since
 /// `cached`. `None` if there is no such set.
-pub(crate) fn lock<'c>(
-    client: &'c Client,
+pub(crate) fn lock(
+    client: &Client,
     set: SetId,
     cached: Option<Cached>,
     rule: ShardRule,
-) -> Result<Option<(Locked, Statements<'c>)>, Failure> {
+) -> Result<Option<(Locked, Statements<'_>)>, Failure> {
     let (mut statements, row) = Statements::begin(
         client,
         concat!(

@@ -4,7 +4,7 @@ use crate::database::queue::Queue;
 use crate::log::limits::{
     BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning,
 };
-use crate::log::postgres::client::Client;
+use crate::log::postgres::client::{Client, repeat};
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::load::{read_state, set_columns};
 use crate::log::postgres::rows::{
@@ -280,18 +280,17 @@ impl PostgresLog {
         self.head(set)?;
         let (mut from, mut is_first) = (range.start.clone(), true);
         let doing = "cannot read the resources";
-        self.client
-            .repeat(doing, || {
-                let was_first = is_first;
-                let scanned =
-                    self.scan_parts(sql, key, (set, range), (&mut from, &mut is_first), visit);
-                match scanned {
-                    // Visited rows cannot be visited again.
-                    Err(failure) if was_first && !is_first => Ok(Err(failure)),
-                    scanned => scanned.map(Ok),
-                }
-            })?
-            .map_err(|failure| failure.into_error(doing))
+        repeat(doing, || {
+            let was_first = is_first;
+            let scanned =
+                self.scan_parts(sql, key, (set, range), (&mut from, &mut is_first), visit);
+            match scanned {
+                // Visited rows cannot be visited again.
+                Err(failure) if was_first && !is_first => Ok(Err(failure)),
+                scanned => scanned.map(Ok),
+            }
+        })?
+        .map_err(|failure| failure.into_error(doing))
     }
 
     /// Visits the rows after `from`, or from there on if `is_first`, in one transaction.
@@ -356,7 +355,7 @@ impl ChangeLog for PostgresLog {
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
         check_set(set)?;
         let client = &*self.client;
-        client.repeat("cannot open the set", || {
+        repeat("cannot open the set", || {
             let age = i64::try_from(set.page_rule.age.as_micros()).unwrap_or(i64::MAX);
             let changes = i64::from(set.page_rule.changes);
             let in_log = set.beginning == Beginning::Log;
@@ -380,13 +379,7 @@ impl ChangeLog for PostgresLog {
             }
             let now = match &self.clock {
                 Some(clock) => clock.now(),
-                None => {
-                    let rows = statements.query(
-                        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-                        &[],
-                    )?;
-                    rows.first().map_or(Ok(Timestamp::default()), |row| time(row, 0))?
-                }
+                None => database_time(&mut statements)?,
             };
             let mut state = SetState::new(now, set, LiveShards::first(self.rule));
             let row = statements.query_first(
@@ -791,6 +784,13 @@ impl PostgresLog {
         let changed = each(DOING, &rows, |row| time(row, 0))?.pop();
         Ok(changed.and_then(|time| current(&resource, time)))
     }
+}
+
+/// The database's clock.
+fn database_time(statements: &mut Statements<'_>) -> Result<Timestamp, Failure> {
+    let row = statements
+        .query_first("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", &[])?;
+    row.map_or(Ok(Timestamp::default()), |row| time(&row, 0))
 }
 
 fn shard(row: &Row, created: Timestamp) -> Result<Shard, Failure> {

@@ -24,7 +24,7 @@ pub(crate) type Param = (Box<dyn ToSql + Sync>, Type);
 /// Values of a statement, as pairs of value and type.
 macro_rules! params {
     ($($value:expr => $kind:ident),* $(,)?) => {
-        vec![$((Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Sync>, tokio_postgres::types::Type::$kind)),*]
+        [$((Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Sync>, tokio_postgres::types::Type::$kind)),*]
     };
 }
 pub(crate) use params;
@@ -67,8 +67,12 @@ impl<'c> Statements<'c> {
     }
 
     /// Adds a write, which is sent together with others.
-    pub(crate) fn write(&mut self, sql: &'static str, params: Vec<Param>) -> Result<(), Failure> {
-        self.pending.push((sql, params));
+    pub(crate) fn write(
+        &mut self,
+        sql: &'static str,
+        params: impl Into<Vec<Param>>,
+    ) -> Result<(), Failure> {
+        self.pending.push((sql, params.into()));
         if self.pending.len() < PENDING_MAX { Ok(()) } else { self.send() }
     }
 

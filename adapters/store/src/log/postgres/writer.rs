@@ -65,7 +65,7 @@ enum Failed {
     /// Nothing is recorded.
     Undone(Failure),
     /// The commit was not answered.
-    Unknown(Failure, Attempt),
+    Unknown(Failure, Box<Attempt>),
 }
 
 impl LogWriter {
@@ -133,13 +133,13 @@ impl LogWriter {
         const DOING: &str = "cannot record changes";
         self.batch += 1;
         let begun = Instant::now();
-        let mut unknown: Option<Attempt> = None;
+        let mut unknown: Option<Box<Attempt>> = None;
         let mut pause = RETRY_PAUSES[0];
         loop {
             let failure = match self.attempt(set, work, &mut unknown) {
                 Ok(attempt) => {
                     self.is_away = false;
-                    return Ok(self.recorded(set, attempt));
+                    return Ok(self.recorded(set, *attempt));
                 }
                 Err(Failed::Undone(failure)) => failure,
                 Err(Failed::Unknown(failure, attempt)) => {
@@ -182,15 +182,15 @@ impl LogWriter {
         &mut self,
         set: SetId,
         work: &[&Work],
-        unknown: &mut Option<Attempt>,
-    ) -> Result<Attempt, Failed> {
+        unknown: &mut Option<Box<Attempt>>,
+    ) -> Result<Box<Attempt>, Failed> {
         let client = Arc::clone(&self.client);
         let prepared = self.prepare(&client, set, work, unknown.is_some());
         let (attempt, statements) = match prepared {
             Ok(Prepared::Write(attempt, statements)) => (attempt, statements),
             Ok(Prepared::NoSet) => {
                 let results = work.iter().map(|_| Err(no_set(set))).collect();
-                return Ok(Attempt { results, cached: None });
+                return Ok(Box::new(Attempt { results, cached: None }));
             }
             Ok(Prepared::Known) => return unknown.take().ok_or(Failed::Undone(Failure::Late)),
             Err(failure) => return Err(Failed::Undone(failure)),
@@ -227,7 +227,8 @@ impl LogWriter {
         self.sign(&mut tables.statements, set, now)?;
         tables.statements.send()?;
         let cached = Some(Cached { revision: revision + 1, state });
-        Ok(Prepared::Write(Attempt { results, cached }, tables.statements))
+        let attempt = Box::new(Attempt { results, cached });
+        Ok(Prepared::Write(attempt, Box::new(tables.statements)))
     }
 
     /// Whether the present batch is recorded.
@@ -274,7 +275,7 @@ impl LogWriter {
 
 /// A transaction before its commit, or the knowledge that an earlier one was committed.
 enum Prepared<'c> {
-    Write(Attempt, Statements<'c>),
+    Write(Box<Attempt>, Box<Statements<'c>>),
     Known,
     NoSet,
 }
