@@ -51,7 +51,7 @@ pub(crate) struct Block {
     pub(crate) line: usize,
     pub(crate) commands: String,
     /// The shown output.
-    output: Option<String>,
+    pub(crate) output: Option<String>,
 }
 
 /// The blocks of a page in a shell's language.
