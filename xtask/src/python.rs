@@ -13,10 +13,10 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// setuptools still brings, and `defusedxml`, which it does not declare. pywb brings warcio:
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
-/// two graphs are the same, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
+/// two graphs are the same, oxigraph is a server of SPARQL, pyld whether documents are JSON-LD. slixmpp is a client of XMPP. maturin builds wheels.
 /// nbclient executes the example notebook, with ipykernel. Playwright opens pages in Chromium, and axe checks them. The recipes use the others: duckdb, pandas and polars read lines, nats-py
 /// is a client of NATS, and confluent-kafka has the mock cluster of librdkafka.
-const REQUIREMENTS: [&str; 20] = [
+const REQUIREMENTS: [&str; 21] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -25,6 +25,7 @@ const REQUIREMENTS: [&str; 20] = [
     "memento_client==0.6.1",
     "Flask-WebSub[celery]==0.4.1",
     "pyoxigraph==0.5.13",
+    "oxigraph==0.5.13",
     "pyld==3.3.0",
     "slixmpp==1.17.0",
     "maturin==1.16.0",

@@ -8,6 +8,9 @@ use anyhow::{Result, bail};
 use crate::process::{find_program, lock, target};
 use crate::{apt, python, testdata, wheel};
 
+/// The server of SPARQL.
+const OXIGRAPH: &str = "ABREAST_TEST_OXIGRAPH";
+
 /// A Python that imports Airflow and Dagster.
 const SCHEDULERS: &str = "ABREAST_TEST_SCHEDULERS";
 
@@ -62,11 +65,11 @@ impl Tools {
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
-             moto for S3, playwright and axe for pages, duckdb, pandas and polars for tables, nats and confluent_kafka for queues",
-            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
+             moto for S3, oxigraph for SPARQL, playwright and axe for pages, duckdb, pandas and polars for tables, nats and confluent_kafka for queues",
+            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3", OXIGRAPH],
             || {
                 let bin = python::environment()?;
-                Ok(["python", "resync-sync", "resync-build", "moto_server"].map(|name| bin.join(name)).to_vec())
+                Ok(["python", "resync-sync", "resync-build", "moto_server", "oxigraph"].map(|name| bin.join(name)).to_vec())
             },
         );
         // The installation takes a minute, in which the compiler works.

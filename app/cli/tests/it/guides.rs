@@ -40,7 +40,6 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("README.md", "cargo install", "installs the program"),
     ("docs/tutorial.md", "cargo install", "installs the program"),
-    ("docs/tutorial-rdf.md", "oxigraph serve", "the test has an endpoint of its own"),
     (
         "docs/installing.md",
         "tar -xzf",

@@ -1,10 +1,10 @@
 //! The shell commands of the recipes run as written, as those of tutorials ([`crate::documented`]).
 
 use crate::authority_feeds;
-use crate::documented::{Block, CURL, JQ, PYTHON, Page, blocks, text_of, unused_ports};
+use crate::documented::{Block, CURL, JQ, OXIGRAPH, PYTHON, Page, blocks, text_of, unused_ports};
 use abreast_testkit::endpoint::Endpoint;
-use abreast_testkit::http::{Request, Server, send};
-use abreast_testkit::{Running, provided};
+use abreast_testkit::http::{Request, Server, send, unused_address};
+use abreast_testkit::{Running, eventually, provided};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -262,7 +262,14 @@ fn recipe_for_queues_works() {
 
 #[test]
 fn recipe_for_triple_stores_works() {
-    let (oxigraph, fuseki) = (Endpoint::start(), Endpoint::start());
+    let test = "recipe_for_triple_stores_works";
+    let Some(program) = provided(test, OXIGRAPH.1) else { return };
+    let oxigraph = unused_address();
+    let mut server = Command::new(program);
+    server.args(["serve", "--bind", &oxigraph.to_string()]).stderr(Stdio::null());
+    let _server = Running(server.spawn().unwrap());
+    eventually("Oxigraph listens", || TcpStream::connect(oxigraph).is_ok());
+    let fuseki = Endpoint::start();
     let (congress, getty, libris) =
         (authority_feeds::congress(), authority_feeds::getty(), authority_feeds::libris());
     Page {
