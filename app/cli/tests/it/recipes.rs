@@ -7,6 +7,7 @@ use abreast_testkit::http::{Request, Server, send, unused_address};
 use abreast_testkit::{Running, eventually, provided};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -214,8 +215,10 @@ fn script_of_the_recipe_for_vufind_works() {
     let written: Vec<_> = blocks(&text_of(page.path), Some("VuFind"));
     let mut programs = format!("export VUFIND_HOME=$BIN INDEX={}\n", index.url("/solr/records"));
     for (name, program) in VUFIND {
-        programs +=
-            &format!("cat > \"$BIN/{name}\" <<'END'\n{program}END\nchmod +x \"$BIN/{name}\"\n");
+        let _ = write!(
+            programs,
+            "cat > \"$BIN/{name}\" <<'END'\n{program}END\nchmod +x \"$BIN/{name}\"\n"
+        );
     }
     let ports = unused_ports();
     let session = page.with_ports(VUFIND_SESSION, ports);
