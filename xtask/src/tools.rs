@@ -1,11 +1,18 @@
 //! Programs and collections that the tests use, and which of them are installed.
 
 use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
 
 use crate::process::{find_program, lock, target};
 use crate::{apt, python, testdata, wheel};
+
+/// The server of SPARQL.
+const OXIGRAPH: &str = "ABREAST_TEST_OXIGRAPH";
+
+/// A Python that imports Airflow and Dagster.
+const SCHEDULERS: &str = "ABREAST_TEST_SCHEDULERS";
 
 /// Programs and collections for a run of the tests.
 #[derive(Default)]
@@ -62,15 +69,25 @@ impl Tools {
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
-             moto for S3, playwright and axe for pages, duckdb and pandas for tables, nats and confluent_kafka for queues",
-            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
+             moto for S3, oxigraph for SPARQL, playwright and axe for pages, duckdb, pandas and polars for tables, nats and confluent_kafka for queues",
+            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3", OXIGRAPH],
             || {
                 let bin = python::environment()?;
-                Ok(["python", "resync-sync", "resync-build", "moto_server"].map(|name| bin.join(name)).to_vec())
+                Ok(["python", "resync-sync", "resync-build", "moto_server", "oxigraph"].map(|name| bin.join(name)).to_vec())
             },
         );
+        // The installation takes a minute, in which the compiler works.
+        let schedulers =
+            (std::env::var_os(SCHEDULERS).is_none()).then(|| thread::spawn(python::schedulers));
         tools.add("the package for Python", &["ABREAST_TEST_WHEEL"], || {
             Ok(vec![wheel::build_for_tests(&target().join("wheels-of-tests"))?])
+        });
+        tools.add("the schedulers Airflow and Dagster", &[SCHEDULERS], || {
+            let bin = match schedulers.map(JoinHandle::join) {
+                Some(Ok(bin)) => bin?,
+                _ => bail!("the installation broke off"),
+            };
+            Ok(vec![bin.join("python")])
         });
         tools.add("this program, which packs", &["ABREAST_TEST_XTASK"], || {
             Ok(vec![std::env::current_exe()?])

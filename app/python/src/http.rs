@@ -1,7 +1,7 @@
 //! Requests to one server.
 
 use crate::values::words;
-use crate::work::{Work, exception};
+use crate::work::{Work, exception, with_large_stack};
 use abreast::library::{self, Call};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,8 +23,8 @@ impl Http {
     /// The words are arguments of `explore`.
     #[new]
     fn new(py: Python<'_>, texts: Vec<String>, token: Option<String>) -> PyResult<Self> {
-        let http = library::Http::new(words(texts), token.as_deref());
-        let http = http.map_err(|failure| exception(py, failure))?;
+        let made = || library::Http::new(words(texts), token.as_deref());
+        let http = with_large_stack(py, made)?.map_err(|failure| exception(py, failure))?;
         Ok(Self { http: Arc::new(http), is_closed: AtomicBool::new(false) })
     }
 

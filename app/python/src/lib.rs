@@ -10,7 +10,7 @@ mod values;
 mod work;
 
 use crate::values::{json, words};
-use crate::work::{WAITING_MAX, Work};
+use crate::work::{WAITING_MAX, Work, with_large_stack};
 use abreast::library;
 use abreast_validator::ndjson;
 use pyo3::prelude::*;
@@ -33,9 +33,9 @@ mod _abreast {
 
 /// Runs a command as the program does, and returns its exit code. The first word is the name of the program.
 #[pyfunction]
-fn command(py: Python<'_>, texts: Vec<String>) -> u8 {
-    let code = py.detach(|| abreast::main_with(&words(texts)));
-    (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
+fn command(py: Python<'_>, texts: Vec<String>) -> PyResult<u8> {
+    let code = with_large_stack(py, || abreast::main_with(&words(texts)))?;
+    Ok((0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1))
 }
 
 /// One run of `sync`: its summary.

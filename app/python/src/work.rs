@@ -4,6 +4,7 @@ use abreast::library::Failure;
 use abreast_destination::{Error, Event, Observer};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// Events of a run that wait for the thread that receives them.
 pub(crate) const WAITING_MAX: usize = 1_024;
+/// Stack of a thread that the package starts, in bytes, as of a main thread.
+const STACK: usize = 8 << 20;
 /// Time between two checks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
@@ -88,6 +91,7 @@ impl Work {
         let cancelled = Arc::clone(&cancel);
         let thread = std::thread::Builder::new()
             .name("abreast".to_owned())
+            .stack_size(STACK)
             .spawn(move || run(&Events { sender, wants_items }, &cancelled))?;
         Ok(Self {
             events: Mutex::new(receiver),
@@ -165,9 +169,7 @@ impl Work {
             None => Ok(String::new()),
             Some(Ok(Ok(result))) => Ok(result),
             Some(Ok(Err(failure))) => Err(exception(py, failure)),
-            Some(Err(_)) => Err(PyRuntimeError::new_err(
-                "the run ended with a fault of the program (help: its message is on standard error)",
-            )),
+            Some(Err(_)) => Err(fault()),
         }
     }
 
@@ -208,6 +210,30 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.cancel();
     }
+}
+
+/// Runs code on a thread with a large stack, without the GIL: threads of Python may have 128 KiB, which the parser of
+/// arguments exceeds.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn with_large_stack<T: Send>(
+    py: Python<'_>,
+    run: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let done = py.detach(|| {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("abreast".to_owned()).stack_size(STACK);
+            Ok::<_, io::Error>(thread.spawn_scoped(scope, run)?.join())
+        })
+    });
+    done?.map_err(|_| fault())
+}
+
+fn fault() -> PyErr {
+    PyRuntimeError::new_err(
+        "the run ended with a fault of the program (help: its message is on standard error)",
+    )
 }
 
 /// The exception of the package for an error.

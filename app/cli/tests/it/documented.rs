@@ -8,7 +8,6 @@
 
 use crate::guides::{NOT_RUN, SESSIONS};
 use crate::world::without_settings;
-use abreast_testkit::endpoint::Endpoint;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::provided;
 use std::fmt::Write as _;
@@ -33,6 +32,7 @@ pub(crate) struct Page<'a> {
 
 pub(crate) const CURL: (&str, &str) = ("curl", "ABREAST_TEST_CURL");
 pub(crate) const JQ: (&str, &str) = ("jq", "ABREAST_TEST_JQ");
+pub(crate) const OXIGRAPH: (&str, &str) = ("oxigraph", "ABREAST_TEST_OXIGRAPH");
 pub(crate) const PYTHON: (&str, &str) = ("python3", "ABREAST_TEST_PYTHON");
 
 /// Ports of the pages, which a test replaces by unused ones. The program listens on the first by default.
@@ -51,7 +51,7 @@ pub(crate) struct Block {
     pub(crate) line: usize,
     pub(crate) commands: String,
     /// The shown output.
-    output: Option<String>,
+    pub(crate) output: Option<String>,
 }
 
 /// The blocks of a page in a shell's language.
@@ -296,10 +296,9 @@ fn tutorial_of_two_institutions_works() {
 
 #[test]
 fn tutorial_of_names_in_rdf_works() {
-    let endpoint = Endpoint::start();
     Page {
-        programs: &[CURL, JQ, PYTHON],
-        ports: &[("7878", endpoint.port())],
+        programs: &[CURL, JQ, PYTHON, OXIGRAPH],
+        ports: &[("7878", unused_address().port())],
         ..Page::of("docs/tutorial-rdf.md")
     }
     .check();

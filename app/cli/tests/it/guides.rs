@@ -40,8 +40,6 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("README.md", "cargo install", "installs the program"),
     ("docs/tutorial.md", "cargo install", "installs the program"),
-    ("docs/tutorial-rdf.md", "oxigraph serve", "the test has an endpoint of its own"),
-    ("docs/follow-in-shell.md", "while true", "does not end"),
     (
         "docs/installing.md",
         "tar -xzf",
@@ -53,11 +51,6 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
         "docs/push.md",
         "abreast sync https://papers.example.org/papers/v0.1",
         "needs accounts of an XMPP server; xmpp.rs has them",
-    ),
-    (
-        "docs/push.md",
-        "abreast hub topics",
-        "needs a target with the number 17; push.rs and webhooks.rs run these commands",
     ),
     ("docs/python.md", "pip install target", "downloads packages and measures for minutes"),
     ("docs/emm.md", "ABREAST_TEST_SEEDS", "runs the tests"),
@@ -81,8 +74,6 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/static-sites.md", "B=s3:", "needs an account of Amazon"),
     ("docs/recipes/queues.md", "pip install", "the test has the package"),
     ("docs/recipes/tables.md", "pip install", "the test has the packages"),
-    ("docs/recipes/tables.md", "cat > with_polars.py", "polars takes 180 MB"),
-    ("docs/recipes/search.md", "while IFS= read", "needs an installation of VuFind"),
 ];
 
 /// An answer of curl that is not a success fails.

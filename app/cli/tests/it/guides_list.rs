@@ -19,6 +19,17 @@ const ENTITIES: &str = "authorities --versions all";
 const BOTH: &str = "papers; authorities --versions all";
 /// A server of files at the default port.
 const LOCAL: &str = "files papers; change=papers/5.txt; serve :8080 papers --debounce 30ms --api-write";
+/// A server with a target that is behind, since nobody listens at its address, and a token of an administrator.
+const TARGET: &str = r#"files papers; callback=http://127.0.0.1:9/callback
+printf 'data = "%s"\n[hub]\nprivate_callbacks = true\ntrusted_callbacks = ["%s"]\n[notify]\ndebounce = "30ms"\n[[set]]\nname = "papers"\nfolder = "%s/papers"\n' "$data" "$callback" "$HOME" > etc/abreast.toml
+abreast token create --name admin --scope admin --data "$data" > admin.token
+serve :8080 --config etc/abreast.toml
+curl -sf http://127.0.0.1:8080/papers/v0.1/subscribe --data-urlencode callbackURI=$callback
+export ABREAST_SERVER=http://127.0.0.1:8080/ ABREAST_TOKEN=$(cat admin.token)
+is_trusted() { abreast hub targets --json | grep -q callback; }
+until_so is_trusted; echo more > papers/more.txt; changed :8080 papers 1
+is_behind() { abreast hub targets --behind --json | grep -q callback; }
+until_so is_behind"#;
 /// A configuration of two jobs and two sets.
 const JOBS: &str = r#"papers; mkdir -p srv/old srv/papers srv/copies
 cat > etc/abreast.toml <<END
@@ -99,8 +110,9 @@ openssl s_server -www -accept 127.0.0.1:8443 -key key.pem -cert cert.pem & until
           ("abreast sync URL FOLDER --dumps", "papers --dumps on-demand"), ("", JOBS)];
     guide_observing_works: "docs/observing.md", &[], &[], &[("", JOBS)];
     guide_publishing_works: "docs/publishing.md", &[], &[], &[("", FOLDERS)];
-    guide_push_works: "docs/push.md", &[OPENSSL], &[],
+    guide_push_works: "docs/push.md", &[OPENSSL], &[(" 17", " 1")],
         &[("abreast serve", "files papers; change=papers/5.txt"),
+          ("export ABREAST_SERVER", TARGET),
           ("", LOCAL)];
     guide_python_is_listed: "docs/python.md", &[], &[], &[];
     guide_rdf_works: "docs/rdf.md", &[],

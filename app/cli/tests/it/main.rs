@@ -71,6 +71,7 @@ mod real_rdf;
 mod recipes;
 mod reload;
 mod same_words;
+mod schedulers;
 mod sdshare_server;
 mod selection;
 mod service;

@@ -1,12 +1,13 @@
 //! The shell commands of the recipes run as written, as those of tutorials ([`crate::documented`]).
 
 use crate::authority_feeds;
-use crate::documented::{CURL, JQ, PYTHON, Page};
+use crate::documented::{Block, CURL, JQ, OXIGRAPH, PYTHON, Page, blocks, text_of, unused_ports};
 use abreast_testkit::endpoint::Endpoint;
-use abreast_testkit::http::{Request, Server, send};
-use abreast_testkit::{Running, provided};
+use abreast_testkit::http::{Request, Server, send, unused_address};
+use abreast_testkit::{Running, eventually, provided};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -160,6 +161,75 @@ fn recipe_for_search_indexes_works() {
     .check();
 }
 
+/// Programs with the arguments of VuFind: one imports a file, the other deletes the identifiers in a list. Instead of
+/// MARC, a file has a title. The index is at `$INDEX`.
+const VUFIND: [(&str, &str); 2] = [
+    (
+        "import-marc.sh",
+        r#"#!/bin/sh
+set -eu
+[ $# = 1 ]
+id=$(basename "$1" .mrc)
+curl -sS --fail "$INDEX/update" -H 'Content-Type: application/json' --data-binary "[{\"id\": \"$id\", \"title\": \"$(cat "$1")\"}]"
+"#,
+    ),
+    (
+        "php",
+        r#"#!/bin/sh
+set -eu
+[ "$1" = "$VUFIND_HOME/util/deletes.php" ] && [ "$3" = flat ]
+[ ! -f fails ] || exit 1
+curl -sS --fail "$INDEX/update" -H 'Content-Type: application/json' --data-binary "$(jq -Rn '{delete: [inputs]}' "$2")"
+"#,
+    ),
+];
+
+/// Runs the script of the page on a copy that changes.
+const VUFIND_SESSION: &str = r#"
+found() { curl -sS "$INDEX/select?q=title:Record" | jq -r '.response.docs[].title'; }
+mkdir records
+for n in 1 2 3; do echo "Record $n" > records/$n.mrc; done
+sleep 1.1
+abreast serve records > serve.log 2>&1 &
+curl -sS --retry 10 --retry-connrefused http://127.0.0.1:8080/readyz > ready
+abreast sync http://127.0.0.1:8080/ copy --on-change ./vufind.sh > out
+found
+echo "Record 2, corrected" > records/2.mrc
+rm records/3.mrc
+abreast log records --server http://127.0.0.1:8080/ --follow --limit 2 > recorded
+touch fails
+if abreast sync http://127.0.0.1:8080/ copy --on-change ./vufind.sh > out; then echo "no failure"; fi
+found
+rm fails
+abreast sync http://127.0.0.1:8080/ copy --on-change ./vufind.sh > out
+found
+"#;
+
+const VUFIND_FOUND: &str = "Record 1\nRecord 2\nRecord 3\nRecord 1\nRecord 2, corrected\nRecord 3\nRecord 1\nRecord 2, corrected\n";
+
+#[test]
+fn script_of_the_recipe_for_vufind_works() {
+    let index = Index::start();
+    let page = Page { programs: &[CURL, JQ], ..Page::of("docs/recipes/search.md") };
+    let Some(tools) = page.tools() else { return };
+    let written: Vec<_> = blocks(&text_of(page.path), Some("VuFind"));
+    let mut programs = format!("export VUFIND_HOME=$BIN INDEX={}\n", index.url("/solr/records"));
+    for (name, program) in VUFIND {
+        let _ = write!(
+            programs,
+            "cat > \"$BIN/{name}\" <<'END'\n{program}END\nchmod +x \"$BIN/{name}\"\n"
+        );
+    }
+    let ports = unused_ports();
+    let session = page.with_ports(VUFIND_SESSION, ports);
+    let block = Block { output: Some(VUFIND_FOUND.to_owned()), ..Block::default() };
+    page.run(&[block], &tools, ports[0], |_, output| {
+        let file = output.join("0").display().to_string();
+        let write = &written[0].commands;
+        format!("set -eu\nexec >'{file}.out' 2>'{file}.err'\n{programs}{write}{session}")
+    });
+}
+
 #[test]
 fn recipe_for_static_feeds_works() {
     let caddy = ("caddy", "ABREAST_TEST_CADDY");
@@ -195,7 +265,14 @@ fn recipe_for_queues_works() {
 
 #[test]
 fn recipe_for_triple_stores_works() {
-    let (oxigraph, fuseki) = (Endpoint::start(), Endpoint::start());
+    let test = "recipe_for_triple_stores_works";
+    let Some(program) = provided(test, OXIGRAPH.1) else { return };
+    let oxigraph = unused_address();
+    let mut server = Command::new(program);
+    server.args(["serve", "--bind", &oxigraph.to_string()]).stderr(Stdio::null());
+    let _server = Running(server.spawn().unwrap());
+    eventually("Oxigraph listens", || TcpStream::connect(oxigraph).is_ok());
+    let fuseki = Endpoint::start();
     let (congress, getty, libris) =
         (authority_feeds::congress(), authority_feeds::getty(), authority_feeds::libris());
     Page {

@@ -186,6 +186,31 @@ fn queries_that_no_page_has_are_refused() {
 }
 
 #[test]
+fn pages_of_changes_lead_to_older_and_newer_ones() {
+    let (world, publisher) = hostile();
+    for number in 0..220 {
+        world.write(&format!("new/{number}.txt"), "text");
+    }
+    world.scan();
+    let next = |address: &str, name: &str| {
+        let text = page(&publisher, address).unwrap();
+        let link = text.split_once(&format!("\">{name} changes</a>"))?.0.rsplit_once("href=\"")?.1;
+        Some(format!("set/{}", link.rsplit_once('/')?.1))
+    };
+    let mut older = vec!["set/changes.html".to_owned()];
+    while let Some(address) = next(older.last().unwrap(), "Older") {
+        older.push(address);
+    }
+    assert!(older.len() > 4, "{older:?}");
+    let mut newer = vec![older.last().unwrap().clone()];
+    while let Some(address) = next(newer.last().unwrap(), "Newer") {
+        newer.push(address);
+    }
+    newer.reverse();
+    assert_eq!(newer, older[1..], "the newest changes are linked apart");
+}
+
+#[test]
 fn a_resource_is_shown_by_its_type() {
     let (_world, publisher) = hostile();
     let of = |key: &str| page(&publisher, &format!("set/resource.html?key={key}")).unwrap();

@@ -81,6 +81,7 @@ struct ChangesTemplate<'p> {
     /// Address of the newest changes.
     newest: String,
     begun: Safe<Time>,
+    newer: Option<String>,
     older: Option<String>,
     /// Topic whose notifications update the page.
     live: Option<String>,
@@ -125,6 +126,11 @@ pub(super) fn changes_page(
         .filter(|_| has_older && !set.urls.are_in_files())
         .map(|position| position.to_string())
         .map(|position| url(&view.changes, &[("before", &position), ("lang", languages)]));
+    // Positions increase by one, so the page of newer changes is as many positions later.
+    let newer = earlier.before.map(|before| before.0.saturating_add(SHOWN));
+    let newer = newer
+        .filter(|before| *before <= head.position.0)
+        .map(|before| url(&view.changes, &[("before", &before.to_string()), ("lang", languages)]));
     let notified = set.notifications.as_ref().is_some_and(|notified| notified.changes);
     page(&ChangesTemplate {
         shell: shell(publisher, set, &title),
@@ -133,6 +139,7 @@ pub(super) fn changes_page(
         is_first: earlier.before.is_none(),
         newest: url(&view.changes, &[("lang", languages)]),
         begun: Time::of(head.created),
+        newer,
         older,
         live: (earlier.before.is_none() && notified && !set.urls.are_in_files())
             .then(|| set.urls.topic(Channel::Change)),
