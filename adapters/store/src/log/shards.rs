@@ -2,6 +2,8 @@
 
 use abreast_core::{Position, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
+#[cfg(feature = "postgres")]
+use std::collections::HashSet;
 
 /// A shard in use. It ends at the start of the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,9 +221,9 @@ impl LiveShards {
         next_id: u64,
         highest: Option<String>,
     ) {
-        let is_replaced =
-            |id: ShardId| retired.contains(&id) || live.iter().any(|shard| shard.id == id);
-        self.list.retain(|shard| !is_replaced(shard.id));
+        let replaced: HashSet<ShardId> =
+            live.iter().map(|shard| shard.id).chain(retired.iter().copied()).collect();
+        self.list.retain(|shard| !replaced.contains(&shard.id));
         self.list.extend(live);
         self.list.sort_by(|one, other| one.start.cmp(&other.start));
         (self.next_id, self.highest, self.recent) = (next_id, highest, 0);

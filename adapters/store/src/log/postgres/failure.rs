@@ -10,7 +10,7 @@ use tokio_postgres::error::{DbError, SqlState};
 pub(crate) enum Failure {
     /// The database, or the connection to it.
     Database(tokio_postgres::Error),
-    /// No connection could be had.
+    /// No connection is available.
     Pool(PoolError),
     /// The database did not answer in time.
     Late,

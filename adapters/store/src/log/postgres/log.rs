@@ -46,7 +46,7 @@ const WRITERS: usize = 4;
 /// Rows in the first part of a read.
 const READ_FIRST: i64 = 32;
 /// Most rows in a part of a read.
-const READ_MAX: i64 = 2_000;
+const READ_MAX: i64 = 500;
 
 /// Options for opening a [`PostgresLog`].
 #[derive(Clone, Default)]
@@ -202,7 +202,7 @@ const LATEST: &str = concat!(
 
 impl PostgresLog {
     /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
-    /// given; `target_session_attrs=read-write` selects the one that accepts changes.
+    /// given; with `target_session_attrs=read-write`, the host that accepts changes is used.
     ///
     /// # Errors
     /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.

@@ -4,6 +4,7 @@ pub(crate) mod client;
 pub(crate) mod failure;
 pub(crate) mod load;
 pub(crate) mod log;
+pub(crate) mod newest_versions;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod statements;

@@ -110,6 +110,11 @@ pub(crate) fn content(row: &Row, column: usize) -> Result<Option<ContentId>, Fai
     ContentId::from_slice(bytes).map(Some).ok_or_else(wrong)
 }
 
+/// An address of stored bytes, as a column.
+pub(crate) fn bytes_of(content: Option<ContentId>) -> Option<Vec<u8>> {
+    content.map(|id| id.as_bytes().to_vec())
+}
+
 pub(crate) fn position(row: &Row, column: usize) -> Result<Position, Failure> {
     Ok(Position(row.try_get::<_, i64>(column)? as u64))
 }

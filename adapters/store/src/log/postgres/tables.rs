@@ -1,15 +1,15 @@
 //! The statements that change a set's rows.
 
 use crate::log::postgres::failure::Failure;
-use crate::log::postgres::rows::{key_hash, read_resource, resource_columns};
+use crate::log::postgres::newest_versions::NewestVersions;
+use crate::log::postgres::rows::{bytes_of, key_hash, read_resource, resource_columns};
 use crate::log::postgres::statements::{Statements, params};
-use crate::log::postgres::version_tables::NewestVersions;
 use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::tables::Tables;
 use abreast_core::batch::{Name, Now};
-use abreast_core::{ContentId, Page, Position, SetId};
+use abreast_core::{Page, Position, SetId};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -26,7 +26,7 @@ macro_rules! key_range {
 pub(crate) use key_range;
 
 /// Rows of a shard that are read at once.
-const MIDDLE_PART: i64 = 2_000;
+const MIDDLE_PART: i64 = 500;
 
 /// The statements about one set, in one transaction.
 pub(crate) struct PostgresTables<'c> {
@@ -379,10 +379,6 @@ impl Columns {
             description: column(new, |new| new.description.clone()),
         }
     }
-}
-
-pub(crate) fn bytes_of(content: Option<ContentId>) -> Option<Vec<u8>> {
-    content.map(|id| id.as_bytes().to_vec())
 }
 
 /// Estimated size of a stored resource's entry in a document, in bytes.

@@ -1,9 +1,9 @@
 //! The statements that change a set's versions.
 
 use crate::log::postgres::failure::Failure;
-use crate::log::postgres::rows::{content, key_hash, position, time};
+use crate::log::postgres::rows::{bytes_of, content, key_hash, position, time};
 use crate::log::postgres::statements::params;
-use crate::log::postgres::tables::{PostgresTables, bytes_of};
+use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_rows::{Encoded, kind_of};
 use crate::log::tables::VersionTables;
 use crate::log::version_state::{Dropped, PastChange, References};
@@ -11,24 +11,6 @@ use crate::log::versions::BASE_TIME;
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
-
-/// The newest versions of the resources of a part, which are read together when the first is needed.
-#[derive(Default)]
-pub(crate) struct NewestVersions {
-    /// The keys of the part; empty when their versions were read.
-    hashes: Vec<Vec<u8>>,
-    /// Positions of their present states with stored bytes.
-    positions: Vec<i64>,
-    /// `None` for a resource without versions.
-    versions: HashMap<Vec<u8>, Option<(Timestamp, Dropped)>>,
-    times: HashMap<Position, Timestamp>,
-}
-
-impl NewestVersions {
-    pub(crate) fn of(hashes: Vec<Vec<u8>>, positions: Vec<i64>) -> Self {
-        Self { hashes, positions, ..Self::default() }
-    }
-}
 
 impl PostgresTables<'_> {
     /// Reads the newest versions of the part, unless they were read.

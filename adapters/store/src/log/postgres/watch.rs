@@ -50,7 +50,10 @@ impl Watch {
 
     /// Ends the thread.
     pub(crate) fn end(&self) {
+        // With the lock, so that the thread does not miss it between its check and its wait.
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.ended.store(true, Ordering::SeqCst);
+        drop(waiting);
         self.arrived.notify_all();
     }
 
