@@ -3,7 +3,7 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use abreast_core::testing::{Stores, change_log_contract, check_consistency};
+use abreast_core::testing::{Stores, change_log_contract_part, check_consistency};
 use abreast_core::{
     Change, ChangeLog, ContentId, ErrorKind, FixedClock, KeyRange, NewSet, Order, PageRule,
     Position, SetId, ShardRule, State, VersionPolicy, append,
@@ -21,20 +21,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Parts of the contract that are checked at the same time.
+const PARTS: usize = 4;
 const PROGRAMS: &str = "ABREAST_TEST_POSTGRES";
 
 /// Databases of one server.
-struct PostgresStores {
-    server: Postgres,
+struct PostgresStores<'s> {
+    server: &'s Postgres,
+    part: usize,
     made: usize,
     options: PostgresOptions,
     url: String,
 }
 
-impl Stores for PostgresStores {
+impl Stores for PostgresStores<'_> {
     fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
         self.made += 1;
-        self.url = self.server.create(&format!("store{}", self.made));
+        self.url = self.server.create(&format!("store{}_{}", self.part, self.made));
         self.options = PostgresOptions::default()
             .with_shard_rule(ShardRule { resources, bytes })
             .with_clock(clock);
@@ -52,11 +55,16 @@ fn postgres_keeps_the_promises_of_a_change_log() {
     let Some(programs) = provided("postgres_keeps_the_promises_of_a_change_log", PROGRAMS) else {
         return;
     };
-    change_log_contract(&mut PostgresStores {
-        server: Postgres::start(&programs),
-        made: 0,
-        options: PostgresOptions::default(),
-        url: String::new(),
+    let server = &Postgres::start(&programs);
+    std::thread::scope(|scope| {
+        for part in 0..PARTS {
+            scope.spawn(move || {
+                let options = PostgresOptions::default();
+                let mut stores =
+                    PostgresStores { server, part, made: 0, options, url: String::new() };
+                change_log_contract_part(&mut stores, part, PARTS);
+            });
+        }
     });
 }
 

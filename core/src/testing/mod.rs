@@ -47,7 +47,16 @@ pub trait Stores {
 /// # Panics
 /// When one is broken.
 pub fn change_log_contract(stores: &mut dyn Stores) {
-    for (promise, check) in PROMISES {
+    change_log_contract_part(stores, 0, 1);
+}
+
+/// Checks every `parts`th promise, from the one with this index on: stores behind a network can
+/// check the parts at the same time.
+///
+/// # Panics
+/// When one is broken.
+pub fn change_log_contract_part(stores: &mut dyn Stores, part: usize, parts: usize) {
+    for (promise, check) in PROMISES.iter().skip(part).step_by(parts) {
         let guard = Named(promise);
         check(stores);
         std::mem::forget(guard);
