@@ -183,6 +183,14 @@ impl Drop for PostgresLog {
     }
 }
 
+/// Columns of shards, with the creation time of their set, which [`shard`] reads, and the set `$1`.
+macro_rules! shard_columns {
+    () => {
+        "shards.id, start_key, end_key, shards.resources, version, shards.time, retired, coalesce(restarted, created) \
+         FROM abreast.shards JOIN abreast.sets ON sets.id = set_id WHERE set_id = $1"
+    };
+}
+
 /// Changes after a position, up to another one.
 const CHANGES: &str = concat!(
     "SELECT ",
@@ -589,30 +597,30 @@ impl ChangeLog for PostgresLog {
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         const DOING: &str = "cannot read the shards";
-        let created = self.head(set)?.created;
         let rows = self.query(
             DOING,
-            "SELECT id, start_key, end_key, resources, version, time, retired FROM abreast.shards \
-             WHERE set_id = $1 AND NOT retired",
+            concat!("SELECT ", shard_columns!(), " AND NOT retired"),
             &[(&set.0, Type::INT8)],
         )?;
-        let mut shards = each(DOING, &rows, |row| shard(row, created))?;
+        // Every set has a shard.
+        if rows.is_empty() {
+            return Err(no_set(set));
+        }
+        let mut shards = each(DOING, &rows, shard)?;
         shards.sort_by(|one, other| one.range.start.cmp(&other.range.start));
         Ok(shards)
     }
 
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
         const DOING: &str = "cannot read a shard";
-        let created = self.head(set)?.created;
-        let Ok(number) = i64::try_from(id.0) else { return Ok(None) };
+        let number = i64::try_from(id.0).unwrap_or(i64::MAX);
         let rows = self.query(
             DOING,
-            "SELECT id, start_key, end_key, resources, version, time, retired FROM abreast.shards \
-             WHERE set_id = $1 AND id = $2",
+            concat!("SELECT ", shard_columns!(), " AND shards.id = $2"),
             &[(&set.0, Type::INT8), (&number, Type::INT8)],
         )?;
-        let Some(found) = each(DOING, &rows, |row| shard(row, created))?.pop() else {
-            return Ok(None);
+        let Some(found) = each(DOING, &rows, shard)?.pop() else {
+            return self.head(set).map(|_| None);
         };
         if !found.retired {
             return Ok(Some(found));
@@ -633,7 +641,7 @@ impl ChangeLog for PostgresLog {
             Ok((row.try_get::<_, i64>(0)? as u64, position(row, 1)?, time(row, 2)?))
         })?;
         let (resources, version, time) = sums.first().copied().unwrap_or_default();
-        let time = if version == Position(0) { created } else { time };
+        let time = if version == Position(0) { self.head(set)?.created } else { time };
         Ok(Some(Shard { resources, version, time, ..found }))
     }
 
@@ -793,14 +801,14 @@ fn database_time(statements: &mut Statements<'_>) -> Result<Timestamp, Failure> 
     row.map_or(Ok(Timestamp::default()), |row| time(&row, 0))
 }
 
-fn shard(row: &Row, created: Timestamp) -> Result<Shard, Failure> {
+fn shard(row: &Row) -> Result<Shard, Failure> {
     let version = position(row, 4)?;
     Ok(Shard {
         id: ShardId(row.try_get::<_, i64>(0)? as u64),
         range: KeyRange { start: row.try_get(1)?, end: row.try_get(2)? },
         resources: row.try_get::<_, i64>(3)? as u64,
         version,
-        time: if version == Position(0) { created } else { time(row, 5)? },
+        time: time(row, if version == Position(0) { 7 } else { 5 })?,
         retired: row.try_get(6)?,
     })
 }
