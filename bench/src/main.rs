@@ -28,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 24] = [
+const BENCHES: [(&str, &str, Bench); 25] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("parse-0.1", "Reading and writing documents of 0.1", benches::parse_0_1::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
@@ -45,6 +45,7 @@ const BENCHES: [(&str, &str, Bench); 24] = [
     ("hostile", "Documents made to need much time or memory", benches::hostile::run),
     ("hub", "Notifying a thousand subscribers", benches::hub::run),
     ("hub-store", "Durable notifications of a hub", benches::hub_store::run),
+    ("scale", "A change log of several nodes on PostgreSQL", benches::scale::run),
     ("contents", "Storing a million small contents", benches::contents::run),
     ("index", "Documents of very large sets", benches::index::run),
     ("rdf", "Importing ten million statements", benches::rdf::run),

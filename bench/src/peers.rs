@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Program and Debian package.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("nginx", "nginx"),
     ("rsync", "rsync"),
     ("wget2", "wget2"),
@@ -16,6 +16,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("wrk", "wrk"),
     ("zip", "zip"),
     ("time", "time"),
+    ("pg_ctlcluster", "postgresql"),
 ];
 
 /// Finds a program where programs are.
@@ -49,6 +50,21 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf> {
     find(name).with_context(|| {
         format!("`{name}` is not installed\n  help: install the Debian package {package}")
     })
+}
+
+/// The folder with the programs of PostgreSQL's server, which Debian has outside of `PATH`.
+pub(crate) fn postgres_programs() -> Result<PathBuf> {
+    let find_server = || {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let folders = versions.map(|version| version.path().join("bin"));
+        folders.filter(|folder| folder.join("initdb").is_file()).max()
+    };
+    if find_server().is_none() {
+        find_or_install("pg_ctlcluster")?;
+    }
+    find_server().context(
+        "`initdb` is not below /usr/lib/postgresql\n  help: install the Debian package postgresql",
+    )
 }
 
 /// A program of the Python environment under `target/venv`.

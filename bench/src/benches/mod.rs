@@ -21,6 +21,7 @@ pub(crate) mod publish;
 pub(crate) mod rdf;
 pub(crate) mod rdf_copy;
 pub(crate) mod real;
+pub(crate) mod scale;
 pub(crate) mod serve;
 pub(crate) mod validate;
 pub(crate) mod xmpp;

@@ -100,6 +100,11 @@ impl Postgres {
         eventually("the server starts", || self.psql("postgres", "SELECT 1").status.success());
     }
 
+    /// A file that the server may write.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The log of the server.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap()
