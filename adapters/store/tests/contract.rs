@@ -1,9 +1,12 @@
-//! Every store runs the contracts of the change log and of topics.
+//! Every store runs the contracts of the change log, of topics and of a hub's store.
 
-use abreast_core::testing::{Stores, TopicStores, change_log_contract, topic_log_contract};
+use abreast_core::hub::HubStore;
+use abreast_core::testing::{
+    HubStores, Stores, TopicStores, change_log_contract, hub_store_contract, topic_log_contract,
+};
 use abreast_core::{ChangeLog, FixedClock, ShardRule, TopicLog};
 use abreast_store::SqliteOptions;
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -72,24 +75,33 @@ fn a_temporary_store_keeps_the_promises_of_a_change_log() {
     change_log_contract(&mut TemporaryStores);
 }
 
-struct HubStores {
+struct SqliteHubs {
     folder: TempDir,
     made: usize,
     clock: Arc<FixedClock>,
 }
 
-impl HubStores {
-    fn open(&self) -> Arc<dyn TopicLog> {
-        let path = self.folder.path().join(format!("{}.db", self.made));
-        Arc::new(HubStore::open(&path, Arc::clone(&self.clock) as _).expect("the store opens"))
+impl SqliteHubs {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("made");
+        Self { folder, made: 0, clock: Arc::new(FixedClock::default()) }
     }
-}
 
-impl TopicStores for HubStores {
-    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog> {
+    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<SqliteHub> {
         self.made += 1;
         self.clock = clock;
         self.open()
+    }
+
+    fn open(&self) -> Arc<SqliteHub> {
+        let path = self.folder.path().join(format!("{}.db", self.made));
+        Arc::new(SqliteHub::open(&path, Arc::clone(&self.clock) as _).expect("the store opens"))
+    }
+}
+
+impl TopicStores for SqliteHubs {
+    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog> {
+        self.create(clock)
     }
 
     fn reopen(&mut self, log: Arc<dyn TopicLog>) -> Arc<dyn TopicLog> {
@@ -98,8 +110,23 @@ impl TopicStores for HubStores {
     }
 }
 
+impl HubStores for SqliteHubs {
+    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn HubStore> {
+        self.create(clock)
+    }
+
+    fn reopen(&mut self, store: Arc<dyn HubStore>) -> Arc<dyn HubStore> {
+        drop(store);
+        self.open()
+    }
+}
+
 #[test]
 fn sqlite_keeps_the_promises_of_topics() {
-    let folder = tempfile::tempdir().unwrap();
-    topic_log_contract(&mut HubStores { folder, made: 0, clock: Arc::new(FixedClock::default()) });
+    topic_log_contract(&mut SqliteHubs::new());
+}
+
+#[test]
+fn sqlite_keeps_the_promises_of_a_hub_store() {
+    hub_store_contract(&mut SqliteHubs::new());
 }

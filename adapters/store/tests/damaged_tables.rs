@@ -1,13 +1,14 @@
 //! Damage in each table of a store is reported by the check, and repaired.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
+use abreast_core::hub::{
+    HubStore as _, NewTarget, NewVerification, Progress, TargetKind, VerificationMode,
+};
 use abreast_core::{
     Change, ChangeLog, ContentId, ErrorKind, FixedClock, Imported, NewNotification, NewSet, Offset,
     PageRule, Payload, ShardRule, State, TopicLog, append, publish,
 };
-use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode,
-};
+use abreast_store::hub::SqliteHub;
 use abreast_store::integrity::{Findings, check_hub, check_log};
 use abreast_store::repair::{repair_hub, repair_log};
 use abreast_store::{SqliteLog, SqliteOptions};
@@ -68,7 +69,7 @@ fn write_log(path: &Path) {
 }
 
 fn write_hub(path: &Path) {
-    let store = HubStore::open(path, clock()).unwrap();
+    let store = SqliteHub::open(path, clock()).unwrap();
     let topic = store.open_topic("http://example.org/topic").unwrap();
     for number in 0..10_u8 {
         let payload = Payload::Bytes(vec![number; 50].into());

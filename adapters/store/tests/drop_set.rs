@@ -1,11 +1,12 @@
 //! Dropping a set leaves nothing of it in a store, and nothing else is touched.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
+use abreast_core::hub::{HubStore as _, NewTarget, TargetKind};
 use abreast_core::{
     Change, ChangeLog, ContentId, FixedClock, NewNotification, NewSet, Payload, SetId, State,
     TopicLog as _, append, publish,
 };
-use abreast_store::hub::{HubStore, NewTarget, TargetKind};
+use abreast_store::hub::SqliteHub;
 use abreast_store::integrity::{Findings, check_hub, check_log};
 use abreast_store::{
     DroppedTopics, FormerSet, NowAt, Removal, RenamedSet, SqliteLog, drop_set, drop_topics,
@@ -68,7 +69,7 @@ fn dropped_topics_leave_nothing_behind() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("hub.db");
     let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1_800_000_000)));
-    let hub = HubStore::open(&path, clock.clone()).unwrap();
+    let hub = SqliteHub::open(&path, clock.clone()).unwrap();
     let urls = ["old/notify/change", "old/v0.1/notify/changeset", "old/below/notify/change"];
     for url in urls.map(|url| format!("http://h/{url}")) {
         let topic = hub.open_topic(&url).unwrap();
@@ -108,7 +109,7 @@ fn dropped_topics_leave_nothing_behind() {
     let mut findings = Findings::default();
     check_hub(&path, &mut findings).unwrap();
     assert!(findings.is_consistent(), "{:?}", findings.list());
-    let hub = HubStore::open(&path, clock).unwrap();
+    let hub = SqliteHub::open(&path, clock).unwrap();
     let sizes = hub.sizes().unwrap();
     assert_eq!((sizes.topics, sizes.notifications, sizes.targets), (1, 3, 3));
     assert_eq!(sizes.body_bytes, 27);
@@ -170,7 +171,7 @@ fn renamed_topics_keep_their_subscriptions() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("hub.db");
     let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1_800_000_000)));
-    let hub = HubStore::open(&path, clock.clone()).unwrap();
+    let hub = SqliteHub::open(&path, clock.clone()).unwrap();
     let topic = hub.open_topic("http://h/old/notify/change").unwrap();
     let content = NewNotification {
         media_type: "application/xml".into(),
@@ -196,7 +197,7 @@ fn renamed_topics_keep_their_subscriptions() {
     let mut findings = Findings::default();
     check_hub(&path, &mut findings).unwrap();
     assert!(findings.is_consistent(), "{:?}", findings.list());
-    let hub = HubStore::open(&path, clock).unwrap();
+    let hub = SqliteHub::open(&path, clock).unwrap();
     assert_eq!(hub.open_topic(&url("new")).unwrap(), topic);
     let sizes = hub.sizes().unwrap();
     assert_eq!((sizes.topics, sizes.notifications, sizes.targets), (1, 1, 1));

@@ -1,14 +1,15 @@
 //! Bit flips in a hub's store: each is detected or harmless, and repair handles it.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
+use abreast_core::hub::{
+    HubStore as _, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind,
+    VerificationId, VerificationMode,
+};
 use abreast_core::{
     FixedClock, LogError, NewNotification, Offset, Payload, Position, TopicId, TopicLog, publish,
 };
 use abreast_store::backup::{OFFSETS_APART, copy_hub, restart_hub_log};
-use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId,
-    VerificationMode,
-};
+use abreast_store::hub::SqliteHub;
 use abreast_store::integrity::{Findings, check_hub};
 use abreast_store::repair::repair_hub;
 use abreast_testkit::bits::{Outcome, flip_each};
@@ -21,8 +22,8 @@ use std::sync::Arc;
 /// Flips of one run; ABREAST_TEST_FLIPS asks for more.
 const FLIPS: u64 = 60;
 
-fn open(path: &Path) -> Result<HubStore, LogError> {
-    HubStore::open(path, Arc::new(FixedClock::at(Timestamp::from_seconds(1_000))))
+fn open(path: &Path) -> Result<SqliteHub, LogError> {
+    SqliteHub::open(path, Arc::new(FixedClock::at(Timestamp::from_seconds(1_000))))
 }
 
 fn content(number: u64) -> NewNotification {
@@ -80,7 +81,7 @@ fn write(path: &Path) {
     store.close();
 }
 
-fn topics(store: &HubStore) -> Result<Vec<TopicId>, LogError> {
+fn topics(store: &SqliteHub) -> Result<Vec<TopicId>, LogError> {
     Ok(store.topics(TopicId(0), 10)?.iter().map(|topic| topic.id).collect())
 }
 

@@ -4,11 +4,12 @@
 //! delivers, all of it told by one number; of every store that may be left, all that was
 //! acknowledged is there, and nothing half.
 
-use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
-use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId,
-    VerificationMode,
+use abreast_core::hub::{
+    HubStore as _, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind,
+    VerificationId, VerificationMode,
 };
+use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
+use abreast_store::hub::SqliteHub;
 use abreast_store::integrity::{Findings, check_hub};
 use abreast_testkit::power;
 use abreast_webtypes::Timestamp;
@@ -24,9 +25,9 @@ const LOSSES: u64 = 50;
 const STEPS: [u64; 2] = [50, 30];
 const TOPICS: [&str; 2] = ["http://example.org/one", "http://example.org/two"];
 
-fn open(path: &Path) -> (HubStore, [TopicId; 2]) {
+fn open(path: &Path) -> (SqliteHub, [TopicId; 2]) {
     let store =
-        HubStore::open(path, Arc::new(SystemClock)).expect("the store opens after loss of power");
+        SqliteHub::open(path, Arc::new(SystemClock)).expect("the store opens after loss of power");
     let topics = TOPICS.map(|url| store.open_topic(url).expect("the topic opens"));
     (store, topics)
 }
@@ -58,7 +59,7 @@ fn notification(topic: usize, offset: u64) -> NewNotification {
 
 /// A step asks for one subscription more and verifies it at once if its number is even, delivers
 /// everything to all, and drops what is older than 40 notifications when its number ends with 9.
-fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
+fn take(store: &SqliteHub, topics: [TopicId; 2], step: u64) {
     let (sender, receiver) = channel();
     for offset in published_by(step - 1) + 1..=published_by(step) {
         for (place, topic) in topics.into_iter().enumerate() {
@@ -99,7 +100,7 @@ fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
             cursor: None,
         };
         store
-            .finish_verification(id, abreast_store::hub::Settled::Subscribed(new))
+            .finish_verification(id, abreast_core::hub::Settled::Subscribed(new))
             .expect("settled")
             .expect("a target");
     }

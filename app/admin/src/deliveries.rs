@@ -1,11 +1,11 @@
 //! The hub's topics, their targets, and the deliveries to a target.
 
 use crate::request::{Page, Request, rendered};
+use abreast_core::hub::TargetId;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
 use abreast_maintenance::HubStatus;
 use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
-use abreast_store::hub::TargetId;
 use askama::Template;
 
 /// Rows of a page.
@@ -74,7 +74,7 @@ pub(crate) fn topic(request: &Request<'_>, id: i64) -> Result<Option<Page>, LogE
     let Some(topic) = found.filter(|topic| topic.id.0 == id) else { return Ok(None) };
     let found = hub.targets(Some(topic.id), TargetId(request.number("after")), ROWS)?;
     let next = next(&found, |target| target.id.0);
-    let answer = |target| TargetAnswer::of(hub.store(), target, &topic.url, topic.head);
+    let answer = |target| TargetAnswer::of(&**hub.store(), target, &topic.url, topic.head);
     let targets = found.into_iter().map(answer).collect::<Result<_, _>>()?;
     let template = TopicTemplate {
         root: &request.root,
@@ -90,7 +90,7 @@ pub(crate) fn topic(request: &Request<'_>, id: i64) -> Result<Option<Page>, LogE
 pub(crate) fn target(request: &Request<'_>, id: i64) -> Result<Option<Page>, LogError> {
     let Some(hub) = hub(request) else { return Ok(None) };
     let Some(target) = hub.target(TargetId(id))? else { return Ok(None) };
-    let details = TargetDetails::read(hub.store(), target, Offset(0))?;
+    let details = TargetDetails::read(&**hub.store(), target, Offset(0))?;
     let topic = hub.topic(&details.target.topic).map(|topic| topic.0);
     let template = TargetTemplate { root: &request.root, target: details, topic };
     let content = rendered(&template);

@@ -1,5 +1,6 @@
 //! The report on a running server.
 
+use abreast_core::hub::TopicSummary;
 use abreast_core::{Clock as _, LogError, SystemClock};
 use abreast_maintenance::{
     Attention, DiskUse, DumpUse, FollowerStatus, HubStatus, SetStatus, StoreStatus, free_bytes,
@@ -7,7 +8,6 @@ use abreast_maintenance::{
 };
 use abreast_server::{Follower, FollowerAt, ServedSet, Site};
 use abreast_source::SetState;
-use abreast_store::hub::TopicSummary;
 use abreast_store::summary::read_sets;
 use abreast_webtypes::{Timestamp, count};
 use std::collections::HashMap;

@@ -4,8 +4,9 @@ use crate::report::Report;
 use crate::run::own_cpu;
 use crate::samples::Samples;
 use crate::settings::Settings;
+use abreast_core::hub::{HubStore as _, NewTarget, Progress, Secret, TargetId, TargetKind};
 use abreast_core::{Clock as _, NewNotification, Offset, Payload, SystemClock, TopicId, TopicLog};
-use abreast_store::hub::{HubStore, NewTarget, Progress, Secret, TargetId, TargetKind};
+use abreast_store::hub::SqliteHub;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::fs::File;
@@ -44,7 +45,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         figures.bare.push(bare);
         figures.bytes.push(bytes * f64::from(1 << 20) / 1e6);
         report.raw(&json!({ "round": round, "bare_appends_per_s": bare, "bare_mb_per_s": bytes * 1.048_576 }));
-        let store = HubStore::open(&folder.join("hub.db"), Arc::new(SystemClock))?;
+        let store = SqliteHub::open(&folder.join("hub.db"), Arc::new(SystemClock))?;
         let topic = store.open_topic("http://127.0.0.1/topic")?;
         for (place, window) in WINDOWS.into_iter().enumerate() {
             let cpu = own_cpu();
@@ -108,7 +109,7 @@ fn appended(path: &Path, bytes: &[u8], seconds: f64) -> Result<f64> {
 }
 
 /// Publishes with so many unanswered at a time; gives back how many were answered.
-fn publish(store: &HubStore, topic: TopicId, window: usize, seconds: f64) -> Result<u64> {
+fn publish(store: &SqliteHub, topic: TopicId, window: usize, seconds: f64) -> Result<u64> {
     let (sender, free) = channel();
     for _ in 0..window {
         sender.send(Ok(Offset(0)))?;
@@ -147,7 +148,7 @@ impl Targets {
     fn measure(
         &mut self,
         settings: &Settings,
-        store: HubStore,
+        store: SqliteHub,
         topic: TopicId,
         path: &Path,
         round: usize,
@@ -174,7 +175,7 @@ impl Targets {
         drop(store);
 
         let begun = Instant::now();
-        let store = HubStore::open(path, Arc::new(SystemClock))?;
+        let store = SqliteHub::open(path, Arc::new(SystemClock))?;
         let mut targets = Vec::new();
         loop {
             let page = store.all_targets(targets.last().copied().unwrap_or_default(), 5_000)?;

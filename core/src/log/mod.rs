@@ -591,14 +591,15 @@ pub type AppendDone = Box<dyn FnOnce(Result<Appended, LogError>) + Send>;
 /// When the store fails; then nothing of the batch is recorded, or the store ended and it is
 /// unknown.
 pub fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>) -> Result<Appended, LogError> {
+    wait(|done| log.append_then(set, changes, done))
+}
+
+/// Makes a request and waits for its result.
+pub(crate) fn wait<T: Send + 'static>(
+    request: impl FnOnce(Box<dyn FnOnce(Result<T, LogError>) + Send>),
+) -> Result<T, LogError> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    log.append_then(
-        set,
-        changes,
-        Box::new(move |result| {
-            let _ = sender.send(result);
-        }),
-    );
+    request(Box::new(move |result| drop(sender.send(result))));
     receiver.recv().unwrap_or_else(|_| {
         Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
     })

@@ -4,6 +4,7 @@
 //! notification. The changes in a notification are not stored twice: the notification refers to a
 //! range of the set's log, from which the bytes are made on each delivery.
 
+use crate::log::wait;
 use crate::{LogError, Position};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
@@ -123,15 +124,5 @@ pub fn publish(
     topic: TopicId,
     notification: NewNotification,
 ) -> Result<Offset, LogError> {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    log.publish_then(
-        topic,
-        notification,
-        Box::new(move |result| {
-            let _ = sender.send(result);
-        }),
-    );
-    receiver
-        .recv()
-        .unwrap_or_else(|_| Err(LogError::new(crate::ErrorKind::Io, "the store is gone")))
+    wait(|done| log.publish_then(topic, notification, done))
 }

@@ -1,4 +1,5 @@
-//! The contracts of [`ChangeLog`] and [`TopicLog`](crate::TopicLog) as code: every store runs them.
+//! The contracts of [`ChangeLog`], [`TopicLog`](crate::TopicLog) and
+//! [`HubStore`](crate::hub::HubStore) as code: every store runs them.
 //!
 //! A store's test states how one is made and opened again; [`change_log_contract`] does the rest,
 //! and panics with the name of the promise that was broken.
@@ -6,6 +7,7 @@
 mod actions;
 mod appending;
 mod held;
+mod hubs;
 mod imports;
 mod latest;
 mod pages;
@@ -24,6 +26,7 @@ use crate::{
 };
 use abreast_webtypes::{Digests, Label, Link, Timestamp};
 pub use held::HeldLog;
+pub use hubs::{HubStores, hub_store_contract};
 pub use random::Random;
 pub use replay::check_consistency;
 use std::ops::ControlFlow;

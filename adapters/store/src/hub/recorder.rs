@@ -2,9 +2,10 @@
 
 use super::topics::{self};
 use super::transaction::{Answer, HubTransaction, WriterState};
-use super::{Done, targets, verifications};
+use super::{targets, verifications};
 use crate::database::queue::{Limits, QueueItem};
 use crate::database::writer::Recorder;
+use abreast_core::hub::Done;
 use abreast_core::{Clock, LogError, Offset, PUBLISH_PATIENCE, TopicId};
 use rusqlite::Connection;
 use std::collections::HashMap;

@@ -1,17 +1,16 @@
-//! The hub's store: its guarantees and its operations.
+//! The store of a hub on SQLite.
 
-use super::limits::no_topic;
 use super::recorder::{HubRecorder, Job, TopicHeads};
-use super::summary::{HubSummary, summarise};
+use super::summary::summarise;
 use super::transaction::{Answer, HubTransaction};
-use super::{
-    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled,
-    Target, TargetId, TargetKind, Topic, Verification, VerificationId, targets, topics,
-    verifications,
-};
+use super::{targets, topics, verifications};
 use crate::database::locked::DatabaseLock;
 use crate::database::open::OpenDatabase;
-use crate::hub::Done;
+use abreast_core::hub::{
+    Attempt, DeadLetter, Done, EndedTarget, Ending, HubStore, HubSummary, NewTarget,
+    NewVerification, Progress, Settled, Sizes, Target, TargetId, TargetKind, Topic, Verification,
+    VerificationId, no_topic,
+};
 use abreast_core::{
     Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone,
     TopicId, TopicLog,
@@ -29,29 +28,6 @@ const ROW_BYTES: usize = 512;
 /// Estimated bytes that the progress of a target occupies and writes.
 const PROGRESS_BYTES: usize = 128;
 
-/// Numbers of rows and bytes in a hub's store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Bytes of the database's file.
-    pub file_bytes: u64,
-    /// Bytes of the file that are free for new rows.
-    pub free_bytes: u64,
-    /// Bytes of the write-ahead log's file.
-    pub log_bytes: u64,
-    /// Bytes in the bodies of notifications.
-    pub body_bytes: u64,
-    /// Number of topics in the store.
-    pub topics: u64,
-    /// Notifications that are not trimmed yet.
-    pub notifications: u64,
-    /// Number of targets of all topics.
-    pub targets: u64,
-    /// Verifications that are not settled.
-    pub verifications: u64,
-    /// Dead letters; merged ranges count once.
-    pub dead_letters: u64,
-}
-
 /// A hub's topics, targets and verifications in one SQLite file.
 ///
 /// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its
@@ -64,19 +40,19 @@ pub struct Sizes {
 ///
 /// [`TopicLog::read`] stops after bodies of 16 MiB, and returns at least one notification: call it
 /// again with the last offset.
-pub struct HubStore {
+pub struct SqliteHub {
     path: PathBuf,
     database: OpenDatabase<Job>,
     heads: Arc<TopicHeads>,
 }
 
-impl fmt::Debug for HubStore {
+impl fmt::Debug for SqliteHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HubStore").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("SqliteHub").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl HubStore {
+impl SqliteHub {
     /// Whether opening this file would change it: it has an older schema, or the form that it has
     /// in a backup. Read-only.
     ///
@@ -98,14 +74,6 @@ impl HubStore {
         let recorder = HubRecorder::new(clock, Arc::clone(&heads));
         let database = OpenDatabase::start(path, lock, connection, recorder)?;
         Ok(Self { path: path.to_owned(), database, heads })
-    }
-
-    /// Checks that later changes will still be on the disk after this process ends.
-    ///
-    /// # Errors
-    /// When the store was removed or replaced while it is open.
-    pub fn check_available(&self) -> Result<(), LogError> {
-        self.database.presence.check()
     }
 
     /// Records the waiting requests, then ends the writer. Later changes are refused, reads
@@ -131,89 +99,45 @@ impl HubStore {
         self.database
             .call(|sender| Job::new(bytes, work, Box::new(move |result| drop(sender.send(result)))))
     }
+}
 
-    /// The topic with this URL, if the store has one; does not create a topic.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
+impl HubStore for SqliteHub {
+    fn check_available(&self) -> Result<(), LogError> {
+        self.database.presence.check()
+    }
+
+    fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
         self.database
             .readers
             .with("cannot find a topic", |connection| topics::find(connection, url))
     }
 
-    /// The topic with this number.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn topic(&self, id: TopicId) -> Result<Option<Topic>, LogError> {
+    fn topic(&self, id: TopicId) -> Result<Option<Topic>, LogError> {
         self.database.readers.with("cannot read a topic", |connection| topics::one(connection, id))
     }
 
-    /// Topics with larger numbers than `after`, in order, at most `limit`. Pass 0 for the first
-    /// page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
+    fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
         self.database
             .readers
             .with("cannot read the topics", |connection| topics::page(connection, after, limit))
     }
 
-    /// The last notification that was accepted before an instant, 0 if all are newer. Trimming up
-    /// to this offset removes all older notifications.
-    ///
-    /// # Errors
-    /// When the topic does not exist or the store fails.
-    pub fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
+    fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
         self.database
             .readers
             .with("cannot read a topic", |connection| topics::before(connection, topic, time))?
             .ok_or_else(|| no_topic(topic))
     }
 
-    /// Creates a target. If the topic already has a target with this address and kind, its secret
-    /// and lease are replaced, and its cursor does not change.
-    ///
-    /// # Errors
-    /// When the topic does not exist, something is too long, or the store fails.
-    pub fn put_target(&self, new: NewTarget) -> Result<Target, LogError> {
-        self.call(ROW_BYTES, move |run| targets::put(run, &new))
-    }
-
-    /// As [`HubStore::put_target`]; the result is passed to `done`.
-    pub fn put_target_then(&self, new: NewTarget, done: Done<Target>) {
+    fn put_target_then(&self, new: NewTarget, done: Done<Target>) {
         self.ask(ROW_BYTES, move |run| targets::put(run, &new), done);
     }
 
-    /// Ends a target. `false` if it does not exist.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn end_target(&self, id: TargetId, why: Ending) -> Result<bool, LogError> {
-        self.call(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok))
-    }
-
-    /// As [`HubStore::end_target`]; the result is passed to `done`.
-    pub fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
+    fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
         self.ask(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok), done);
     }
 
-    /// Records the progress of targets in one transaction. Returns the targets whose progress was
-    /// not recorded: they ended, were renewed or replayed meanwhile (another generation), or have a
-    /// larger cursor.
-    ///
-    /// # Errors
-    /// When the store fails; then no progress is recorded.
-    pub fn save_progress(&self, progress: Vec<Progress>) -> Result<Vec<TargetId>, LogError> {
-        self.call(progress.len() * PROGRESS_BYTES, move |run| {
-            targets::save_progress(run, &progress)
-        })
-    }
-
-    /// As [`HubStore::save_progress`]; the result is passed to `done`.
-    pub fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
+    fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
         self.ask(
             progress.len() * PROGRESS_BYTES,
             move |run| targets::save_progress(run, &progress),
@@ -221,31 +145,17 @@ impl HubStore {
         );
     }
 
-    /// Sets a target's cursor, usually back: later notifications are delivered again. A number
-    /// above the topic's last notification is replaced by the last. `None` if the target does not
-    /// exist.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
+    fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
         self.call(ROW_BYTES, move |run| targets::replay(run, id, to).map(Ok))
     }
 
-    /// The target with this number.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn target(&self, id: TargetId) -> Result<Option<Target>, LogError> {
+    fn target(&self, id: TargetId) -> Result<Option<Target>, LogError> {
         self.database
             .readers
             .with("cannot read a target", |connection| targets::one(connection, id))
     }
 
-    /// The target with this topic, address and kind.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn find_target(
+    fn find_target(
         &self,
         topic: TopicId,
         address: &str,
@@ -256,12 +166,7 @@ impl HubStore {
         })
     }
 
-    /// Targets of a topic with larger numbers than `after`, in order, at most `limit`. Pass 0 for
-    /// the first page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn targets_of(
+    fn targets_of(
         &self,
         topic: TopicId,
         after: TargetId,
@@ -272,43 +177,25 @@ impl HubStore {
         })
     }
 
-    /// Targets of all topics with larger numbers than `after`, in order, at most `limit`. Pass 0
-    /// for the first page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn all_targets(&self, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
+    fn all_targets(&self, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
         self.database
             .readers
             .with("cannot read the targets", |connection| targets::page(connection, after, limit))
     }
 
-    /// Targets whose lease is over, in the order of the ends of their leases.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn leases_over(&self, now: Timestamp, limit: usize) -> Result<Vec<TargetId>, LogError> {
+    fn leases_over(&self, now: Timestamp, limit: usize) -> Result<Vec<TargetId>, LogError> {
         self.database.readers.with("cannot read the leases", |connection| {
             targets::leases_over(connection, now, limit)
         })
     }
 
-    /// The last eight failures of a target and its last success, the newest first.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn attempts(&self, id: TargetId) -> Result<Vec<Attempt>, LogError> {
+    fn attempts(&self, id: TargetId) -> Result<Vec<Attempt>, LogError> {
         self.database
             .readers
             .with("cannot read attempts", |connection| targets::attempts(connection, id))
     }
 
-    /// Dead letters of a target whose first offset is larger than `after`, in order, at most
-    /// `limit`.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn dead_letters(
+    fn dead_letters(
         &self,
         id: TargetId,
         after: Offset,
@@ -319,39 +206,23 @@ impl HubStore {
         })
     }
 
-    /// Ended targets with smaller numbers than `before`, the newest first, at most `limit`. Pass
-    /// `i64::MAX` for the first page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn ended_targets(&self, before: i64, limit: usize) -> Result<Vec<EndedTarget>, LogError> {
+    fn ended_targets(&self, before: i64, limit: usize) -> Result<Vec<EndedTarget>, LogError> {
         self.database.readers.with("cannot read ended targets", |connection| {
             targets::ended(connection, before, limit)
         })
     }
 
-    /// Records a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`]
-    /// if 100,000 requests are waiting.
-    pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
+    fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
 
-    /// A verification that is not settled.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn verification(&self, id: VerificationId) -> Result<Option<Verification>, LogError> {
+    fn verification(&self, id: VerificationId) -> Result<Option<Verification>, LogError> {
         self.database
             .readers
             .with("cannot read a verification", |connection| verifications::one(connection, id))
     }
 
-    /// Verifications with larger numbers than `after`, in order, at most `limit`. Pass 0 for the
-    /// first page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn verifications(
+    fn verifications(
         &self,
         after: VerificationId,
         limit: usize,
@@ -361,8 +232,7 @@ impl HubStore {
         })
     }
 
-    /// Records a failed attempt, and the time of the next one.
-    pub fn retry_verification_then(
+    fn retry_verification_then(
         &self,
         id: VerificationId,
         attempts: u32,
@@ -376,22 +246,7 @@ impl HubStore {
         );
     }
 
-    /// Settles a verification, and creates, renews or ends its target in the same transaction.
-    /// Returns `None`, and changes nothing, if the target does not exist or the verification was
-    /// settled earlier.
-    ///
-    /// # Errors
-    /// When the topic does not exist or the store fails.
-    pub fn finish_verification(
-        &self,
-        id: VerificationId,
-        settled: Settled,
-    ) -> Result<Option<Target>, LogError> {
-        self.call(ROW_BYTES, move |run| verifications::finish(run, id, &settled))
-    }
-
-    /// As [`HubStore::finish_verification`]; the result is passed to `done`.
-    pub fn finish_verification_then(
+    fn finish_verification_then(
         &self,
         id: VerificationId,
         settled: Settled,
@@ -400,21 +255,13 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| verifications::finish(run, id, &settled), done);
     }
 
-    /// Describes the deliveries, and counts the subscriptions that ended since a time.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn summary(&self, since: Timestamp) -> Result<HubSummary, LogError> {
+    fn summary(&self, since: Timestamp) -> Result<HubSummary, LogError> {
         self.database.readers.with("cannot read the state of the deliveries", |connection| {
             summarise(connection, since)
         })
     }
 
-    /// Counts the store's rows and bytes.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn sizes(&self) -> Result<Sizes, LogError> {
+    fn sizes(&self) -> Result<Sizes, LogError> {
         let log = std::fs::metadata(crate::database::connection::beside(&self.path, "-wal"))
             .map_or(0, |found| found.len());
         self.database.readers.with("cannot read the store's sizes", |connection| {
@@ -439,7 +286,7 @@ impl HubStore {
     }
 }
 
-impl TopicLog for HubStore {
+impl TopicLog for SqliteHub {
     fn open_topic(&self, url: &str) -> Result<TopicId, LogError> {
         if let Some(known) = self.find_topic(url)? {
             return Ok(known);

@@ -1,66 +1,8 @@
 //! A short description of a hub's deliveries, for reports.
 
+use abreast_core::hub::{FAILING_TARGETS_MAX, FailingTarget, HubSummary, TopicSummary};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
-
-/// Number of failing targets that are described.
-const FAILING_MAX: i64 = 20;
-
-/// Deliveries to the targets of one topic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopicSummary {
-    /// The URL of the topic.
-    pub url: String,
-    /// Number of notifications so far.
-    pub head: u64,
-    /// Number of targets of the topic.
-    pub targets: u64,
-    /// Targets to which the last attempt failed.
-    pub failing: u64,
-    /// Targets that lack a notification.
-    pub behind: u64,
-    /// Notifications that the target furthest behind lacks.
-    pub lag: u64,
-    /// The time of the oldest notification that a target lacks.
-    pub oldest: Option<Timestamp>,
-}
-
-/// A target to which the last attempt failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailingTarget {
-    /// The target's number in the store.
-    pub id: i64,
-    /// The URL of the callback or hub.
-    pub address: String,
-    /// The URL of the topic.
-    pub topic: String,
-    /// Failed attempts in a row.
-    pub attempts: u64,
-    /// The time of the first of these attempts.
-    pub since: Option<Timestamp>,
-    /// The reason of the last failure.
-    pub error: Option<String>,
-}
-
-/// The deliveries of a hub.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HubSummary {
-    /// The topics with at least one target.
-    pub topics: Vec<TopicSummary>,
-    /// Number of topics, also without targets.
-    pub topic_count: u64,
-    /// Number of targets of all topics.
-    pub targets: u64,
-    /// Number of targets to which the last attempt failed.
-    pub failing: u64,
-    /// Some of these targets: those that have failed longest.
-    pub failing_targets: Vec<FailingTarget>,
-    /// Ranges of notifications that were given up.
-    pub dead_letters: u64,
-    /// Subscriptions that ended because the subscriber did not answer, answered that it is gone, or
-    /// did not renew its lease, since the given time.
-    pub dead_subscriptions: u64,
-}
 
 /// Describes the deliveries, and counts the subscriptions that ended since a time. The caller has begun a
 /// transaction, so that all queries see the same rows.
@@ -112,7 +54,7 @@ pub(crate) fn summarise(connection: &Connection, since: Timestamp) -> rusqlite::
          FROM progress JOIN targets ON targets.id = target_id JOIN topics ON topics.id = topic_id
          WHERE attempts > 0 ORDER BY first_failed, targets.id LIMIT ?1",
     )?;
-    let targets = statement.query_map([FAILING_MAX], |row| {
+    let targets = statement.query_map([FAILING_TARGETS_MAX], |row| {
         Ok(FailingTarget {
             id: row.get(0)?,
             address: row.get(1)?,

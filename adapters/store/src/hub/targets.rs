@@ -1,65 +1,52 @@
 //! Targets of notifications and their progress: tables.
 
-use super::limits::{check_target, no_topic};
 use super::transaction::{Answer, HubTransaction, WriterState};
-use super::{
-    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
-    TargetKind,
-};
 use crate::database::sum::Sum;
+use abreast_core::hub::{
+    ALL_DEAD_LETTERS_MAX, ATTEMPTS_MAX, Attempt, DEAD_LETTERS_MAX, DeadLetter, ENDED_MAX,
+    ERROR_BYTES_MAX, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
+    TargetKind, check_target, no_topic,
+};
 use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
 
-/// Failed attempts that are stored for a target.
-pub const ATTEMPTS_MAX: i64 = 8;
-/// Dead letters that are stored for a target one by one; then the oldest are merged into ranges.
-pub const DEAD_LETTERS_MAX: i64 = 10_000;
-/// Dead letters that are stored for all targets; then the oldest are deleted.
-pub const ALL_DEAD_LETTERS_MAX: i64 = 1_000_000;
-/// Ended targets that are stored; then the oldest are deleted.
-pub const ENDED_MAX: i64 = 10_000;
-/// Longest stored error text, in bytes.
-pub const ERROR_BYTES_MAX: usize = 500;
+const KINDS: [TargetKind; 5] = [
+    TargetKind::Subscription,
+    TargetKind::FatSubmission,
+    TargetKind::FormSubmission,
+    TargetKind::Node,
+    TargetKind::Webhook,
+];
 
-impl TargetKind {
-    pub(crate) const fn number(self) -> i64 {
-        match self {
-            Self::Subscription => 1,
-            Self::FatSubmission => 2,
-            Self::FormSubmission => 3,
-            Self::Node => 4,
-            Self::Webhook => 5,
-        }
-    }
-
-    fn from_number(number: i64) -> Option<Self> {
-        [Self::Subscription, Self::FatSubmission, Self::FormSubmission, Self::Node, Self::Webhook]
-            .into_iter()
-            .find(|kind| kind.number() == number)
+const fn kind_number(kind: TargetKind) -> i64 {
+    match kind {
+        TargetKind::Subscription => 1,
+        TargetKind::FatSubmission => 2,
+        TargetKind::FormSubmission => 3,
+        TargetKind::Node => 4,
+        TargetKind::Webhook => 5,
     }
 }
 
-impl Ending {
-    const ALL: [Self; 6] = [
-        Self::Unsubscribed,
-        Self::LeaseOver,
-        Self::Gone,
-        Self::Denied,
-        Self::ByHand,
-        Self::NotConfigured,
-    ];
+const ENDINGS: [Ending; 6] = [
+    Ending::Unsubscribed,
+    Ending::LeaseOver,
+    Ending::Gone,
+    Ending::Denied,
+    Ending::ByHand,
+    Ending::NotConfigured,
+];
 
-    const fn number(self) -> i64 {
-        match self {
-            Self::Unsubscribed => 1,
-            Self::LeaseOver => 2,
-            Self::Gone => 3,
-            Self::Denied => 4,
-            Self::ByHand => 5,
-            Self::NotConfigured => 6,
-        }
+const fn ending_number(ending: Ending) -> i64 {
+    match ending {
+        Ending::Unsubscribed => 1,
+        Ending::LeaseOver => 2,
+        Ending::Gone => 3,
+        Ending::Denied => 4,
+        Ending::ByHand => 5,
+        Ending::NotConfigured => 6,
     }
 }
 
@@ -82,7 +69,7 @@ pub(crate) fn find(
 ) -> rusqlite::Result<Option<Target>> {
     connection
         .prepare_cached(&format!("{TARGET} WHERE topic_id = ?1 AND address = ?2 AND kind = ?3"))?
-        .query_row(params![topic.0, address, kind.number()], read_target)
+        .query_row(params![topic.0, address, kind_number(kind)], read_target)
         .optional()
 }
 
@@ -134,7 +121,11 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
 }
 
 fn read_kind(row: &Row<'_>, column: usize) -> rusqlite::Result<TargetKind> {
-    TargetKind::from_number(row.get(column)?).ok_or_else(|| crate::database::sum::damaged(column))
+    let number: i64 = row.get(column)?;
+    KINDS
+        .into_iter()
+        .find(|kind| kind_number(*kind) == number)
+        .ok_or_else(|| crate::database::sum::damaged(column))
 }
 
 fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
@@ -149,7 +140,7 @@ fn target_sum(target: &Target) -> i64 {
     let mut sum = Sum::default();
     sum.number(Some(target.id.0));
     sum.number(Some(target.topic.0));
-    sum.number(Some(target.kind.number()));
+    sum.number(Some(kind_number(target.kind)));
     sum.bytes(Some(target.address.as_bytes()));
     sum.bytes(target.secret.as_ref().map(|secret| &*secret.0));
     sum.number(micros(target.lease_until));
@@ -248,7 +239,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
     if target.id == TargetId(0) {
         connection
             .prepare_cached("INSERT INTO targets (topic_id, kind, address, created, sum) VALUES (?1, ?2, ?3, ?4, 0)")?
-            .execute(params![target.topic.0, target.kind.number(), target.address, target.created.as_micros()])?;
+            .execute(params![target.topic.0, kind_number(target.kind), target.address, target.created.as_micros()])?;
         target.id = TargetId(connection.last_insert_rowid());
     }
     connection
@@ -277,7 +268,7 @@ pub(crate) fn end(
              SELECT id, topic_id, kind, address, ?2, cursor, created, ?3 FROM targets JOIN progress ON target_id = id \
              WHERE id = ?1",
         )?
-        .execute(params![id.0, why.number(), now.as_micros()])?;
+        .execute(params![id.0, ending_number(why), now.as_micros()])?;
     if noted == 0 {
         return Ok(false);
     }
@@ -534,9 +525,9 @@ pub(crate) fn ended(
             topic: TopicId(row.get(2)?),
             kind: read_kind(row, 3)?,
             address: row.get(4)?,
-            why: Ending::ALL
+            why: ENDINGS
                 .into_iter()
-                .find(|one| one.number() == why)
+                .find(|one| ending_number(*one) == why)
                 .ok_or_else(|| crate::database::sum::damaged(5))?,
             cursor: Offset(row.get::<_, i64>(6)? as u64),
             created: Timestamp::from_micros(row.get(7)?),

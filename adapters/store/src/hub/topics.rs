@@ -1,9 +1,9 @@
 //! Notifications of topics: recording and trimming.
 
-use super::limits::{check_notification, check_topic_url, no_topic};
 use super::topic_states::{TopicState, TopicStates};
 use super::transaction::{Answer, HubTransaction};
 use crate::database::sum::Sum;
+use abreast_core::hub::{Topic, check_notification, check_topic_url, no_topic};
 use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -22,23 +22,6 @@ pub(crate) use notifications;
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most notifications dropped in one transaction.
 pub(crate) const TRIM_MAX: u64 = 1_000;
-
-/// A topic, and the range of its stored notifications.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topic {
-    /// The topic's number in the store.
-    pub id: TopicId,
-    /// The URL that subscribers use [websub §4].
-    pub url: String,
-    /// Time at which the topic was created.
-    pub created: Timestamp,
-    /// Offset of the last notification; 0 before the first.
-    pub head: Offset,
-    /// Offset of the last notification that was dropped; 0 if none was.
-    pub trimmed: Offset,
-    /// Bytes in the bodies of the stored notifications.
-    pub bytes: u64,
-}
 
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     let mut statement = connection.prepare(

@@ -1,12 +1,12 @@
 //! Pending verifications of subscribers: tables.
 
-use super::limits::{VERIFICATIONS_MAX, check_verification};
 use super::transaction::{Answer, HubTransaction};
-use super::{
-    Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId,
-    VerificationMode, targets, topics,
-};
+use super::{targets, topics};
 use crate::database::sum::Sum;
+use abreast_core::hub::{
+    Ending, NewVerification, Secret, Settled, Target, TargetKind, VERIFICATIONS_MAX, Verification,
+    VerificationId, VerificationMode, check_verification,
+};
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};

@@ -4,9 +4,10 @@
 use crate::database::connection::sqlite_error;
 use crate::database::migration::check_schema;
 use crate::database::read_only::open_for_check;
-use crate::hub::summary::{HubSummary, summarise};
+use crate::hub::summary::summarise;
 use crate::log::sqlite::log::MIGRATIONS;
 use abreast_core::LogError;
+use abreast_core::hub::HubSummary;
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::Path;
@@ -102,8 +103,9 @@ pub fn read_hub(path: &Path, since: Timestamp) -> Result<HubSummary, LogError> {
 mod tests {
     use super::*;
     use crate::SqliteLog;
-    use crate::hub::HubStore;
+    use crate::hub::SqliteHub;
     use abreast_core::SystemClock;
+    use abreast_core::hub::HubStore as _;
     use std::sync::Arc;
 
     #[test]
@@ -115,7 +117,7 @@ mod tests {
         drop(log);
         assert_eq!(read_sets(&path).unwrap(), []);
         let path = folder.path().join("hub.db");
-        let hub = HubStore::open(&path, Arc::new(SystemClock)).unwrap();
+        let hub = SqliteHub::open(&path, Arc::new(SystemClock)).unwrap();
         let since = Timestamp::from_micros(0);
         assert_eq!(read_hub(&path, since).unwrap(), HubSummary::default());
         assert_eq!(hub.summary(since).unwrap(), HubSummary::default());

@@ -13,7 +13,7 @@ use abreast_maintenance::{StateFolders, hold, refuse_backup, refuse_held};
 use abreast_source::notify::{notified_path, topics_of_set};
 use abreast_source::versions::collect_all;
 use abreast_store::backup::created_sets;
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use abreast_store::{DroppedSet, DroppedTopics, Removal, SqliteLog, drop_set, drop_topics};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
@@ -206,7 +206,7 @@ fn topics_of(store: &Path, args: &SetRemoval<'_>) -> Result<DroppedTopics> {
     if args.yes {
         return Ok(drop_topics(&hub, &urls, false)?);
     }
-    let read = Readable::of(store, "hub.db", HubStore::is_changed_by_opening)?;
+    let read = Readable::of(store, "hub.db", SqliteHub::is_changed_by_opening)?;
     Ok(drop_topics(&read.path, &urls, true)?)
 }
 

@@ -10,7 +10,7 @@ use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
 use abreast_source::projection::{Topic, TopicContent};
 use abreast_source::publish::{Notifications, PublishError, Publisher};
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use abreast_websub::{LeaseLimits, Method};
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
@@ -192,7 +192,7 @@ impl PushConfig {
     /// Starts the hub. It renders notifications from a site that is set later.
     pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
         let path = data.join("hub.db");
-        let store = HubStore::open(&path, Arc::new(SystemClock))
+        let store = SqliteHub::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
         let hubs = self.hubs.iter().map(|hub| (hub.clone(), self.submit));
         let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));

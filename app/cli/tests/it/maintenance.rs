@@ -5,7 +5,7 @@ use crate::crash::{spawn, write_version, writer};
 use crate::world::{Source, abreast, catch_up, sync};
 use abreast_core::{NewNotification, Offset, Payload, SystemClock, TopicLog as _, publish};
 use abreast_store::backup::OFFSETS_APART;
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::folder::assert_equal;
 use abreast_testkit::{Random, eventually, kills, run, seed};
 use serde_json::Value;
@@ -263,7 +263,7 @@ fn hub_is_checked_backed_up_repaired_and_restarted() {
     let database = world.data.join("hub.db");
     let topic_url = "http://example.org/printed";
     let open = |data: &Path| {
-        let store = HubStore::open(&data.join("hub.db"), Arc::new(SystemClock)).unwrap();
+        let store = SqliteHub::open(&data.join("hub.db"), Arc::new(SystemClock)).unwrap();
         let topic = store.open_topic(topic_url).unwrap();
         (store, topic)
     };

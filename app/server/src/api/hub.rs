@@ -7,9 +7,9 @@ use super::intake::parameter;
 use super::problem::{Problem, ProblemKind};
 use super::visible::VisibleSets;
 use crate::message::respond::Answer;
+use abreast_core::hub::TargetId;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
-use abreast_store::hub::TargetId;
 use http::StatusCode;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -160,7 +160,7 @@ pub(super) async fn targets(
         let next = (found.len() == limit).then(|| found.last().map(|target| target.id.0)).flatten();
         let targets = found
             .into_iter()
-            .map(|target| TargetAnswer::of(hub.store(), target, &topic.url, topic.head));
+            .map(|target| TargetAnswer::of(&**hub.store(), target, &topic.url, topic.head));
         let targets = targets.collect::<Result<_, _>>()?;
         Ok(Targets { targets, next })
     });
@@ -176,7 +176,7 @@ pub(super) async fn target(
     let dead_after = Offset(number(query, &["dead_after"], "dead_after")?.unwrap_or_default());
     let found = blocking(move || {
         let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
-        Ok(TargetDetails::read(hub.store(), target, dead_after)?)
+        Ok(TargetDetails::read(&**hub.store(), target, dead_after)?)
     });
     Ok(json(StatusCode::OK, &found.await?))
 }
@@ -194,7 +194,7 @@ pub(super) async fn replay(
             None => hub.attempt_now(TargetId(id))?,
         };
         let target = target.ok_or_else(no_target)?;
-        Ok(TargetAnswer::read(hub.store(), target)?)
+        Ok(TargetAnswer::read(&**hub.store(), target)?)
     });
     Ok(json(StatusCode::OK, &replayed.await?))
 }
@@ -208,7 +208,7 @@ pub(super) async fn end(
     let reason = parameter(query, &["reason"], "reason")?;
     let ended = blocking(move || {
         let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
-        let told = TargetAnswer::read(hub.store(), target)?;
+        let told = TargetAnswer::read(&**hub.store(), target)?;
         if hub.end(TargetId(id), reason.as_deref())? { Ok(told) } else { Err(no_target()) }
     });
     Ok(json(StatusCode::OK, &ended.await?))

@@ -1,9 +1,9 @@
 //! A hub's data in JSON. Secrets are left out; `signed` shows whether there is one.
 
-use abreast_core::{LogError, Offset};
-use abreast_store::hub::{
+use abreast_core::hub::{
     Attempt, DeadLetter, EndedTarget, Ending, HubStore, Target, TargetKind, Topic,
 };
+use abreast_core::{LogError, Offset};
 use serde::Serialize;
 
 /// Most dead letters in a response.
@@ -82,7 +82,7 @@ impl TargetAnswer {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn read(store: &HubStore, target: Target) -> Result<Self, LogError> {
+    pub fn read(store: &dyn HubStore, target: Target) -> Result<Self, LogError> {
         let topic = store.topic(target.topic)?;
         let (url, head) =
             topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
@@ -94,7 +94,7 @@ impl TargetAnswer {
     /// # Errors
     /// When the store fails.
     pub fn of(
-        store: &HubStore,
+        store: &dyn HubStore,
         target: Target,
         topic: &str,
         head: Offset,
@@ -151,7 +151,11 @@ impl TargetDetails {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn read(store: &HubStore, target: Target, dead_after: Offset) -> Result<Self, LogError> {
+    pub fn read(
+        store: &dyn HubStore,
+        target: Target,
+        dead_after: Offset,
+    ) -> Result<Self, LogError> {
         let id = target.id;
         Ok(Self {
             target: TargetAnswer::read(store, target)?,

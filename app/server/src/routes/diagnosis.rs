@@ -5,9 +5,9 @@ use crate::api::hub_model::{EndedAnswer, TargetDetails};
 use crate::message::negotiate;
 use crate::message::respond::{Answer, problem, text, try_later};
 use crate::site::served::SiteHub;
+use abreast_core::hub::TargetKind;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
-use abreast_store::hub::TargetKind;
 use abreast_webtypes::count;
 use http::header::VARY;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -97,7 +97,7 @@ fn find(hub: &Hub, asked: &SubscriptionQuery) -> Result<Diagnosis, LogError> {
         let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else {
             continue;
         };
-        subscriptions.push(TargetDetails::read(hub.store(), target, Offset(0))?);
+        subscriptions.push(TargetDetails::read(&**hub.store(), target, Offset(0))?);
         if subscriptions.len() == MOST_TOLD {
             break;
         }

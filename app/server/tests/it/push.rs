@@ -1,15 +1,15 @@
 //! Topics, event streams and the hub, on a real socket.
 
 use crate::world::{Client, Reply, Served, World};
+use abreast_core::hub::{NewTarget, Target, TargetKind};
 use abreast_core::{
-    LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog as _,
-    publish,
+    LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, publish,
 };
 use abreast_hub::{Hub, HubOptions, Payloads};
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
 use abreast_server::{ServerOptions, Site, SiteHub, TrustedProxies};
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
-use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::{eventually, http};
 use abreast_websub::{Event, EventReader};
 use abreast_webtypes::Timestamp;
@@ -65,7 +65,7 @@ impl Pushing {
         world.publish();
         let folder = world.temporary.path();
         let store =
-            Arc::new(HubStore::open(&folder.join("hub.db"), Arc::new(SystemClock)).unwrap());
+            Arc::new(SqliteHub::open(&folder.join("hub.db"), Arc::new(SystemClock)).unwrap());
         let mut options = HubOptions::new("https://example.org/hub");
         options.allow_topics = vec!["https://elsewhere.example/".to_owned()];
         options.private_callbacks = true;

@@ -6,8 +6,9 @@ use crate::receiver::{Receiver, now};
 use crate::run::{log_path, timed};
 use crate::samples::Samples;
 use crate::settings::Settings;
+use abreast_core::hub::{HubStore as _, NewTarget, Secret, TargetKind};
 use abreast_core::{Clock as _, Offset, SystemClock, TopicLog as _};
-use abreast_store::hub::{HubStore, NewTarget, Secret, TargetKind};
+use abreast_store::hub::SqliteHub;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -226,7 +227,7 @@ impl Hub {
 
 /// Puts subscriptions into a store that nobody has open.
 fn seed(path: &Path, subscriptions: impl Iterator<Item = (String, Option<Vec<u8>>)>) -> Result<()> {
-    let store = HubStore::open(path, Arc::new(SystemClock))?;
+    let store = SqliteHub::open(path, Arc::new(SystemClock))?;
     let topic = store.open_topic(TOPIC)?;
     let until = SystemClock.now().plus_micros(LEASE.as_micros() as i64);
     let (sender, receiver) = channel();

@@ -9,9 +9,7 @@ use crate::message::client::{Client, Publisher};
 use crate::message::request::{HubAnswer, HubRequest};
 use crate::message::text;
 use crate::tasks::fetch::ChangeReporter;
-use abreast_core::{
-    LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _,
-};
+use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId};
 use abreast_websub::{PublishedLinks, Request, is_form};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -2,11 +2,11 @@
 
 use crate::answer::subscribe;
 use crate::hub::Hub;
-use abreast_core::{LogError, Offset, TopicId};
-use abreast_store::hub::{
+use abreast_core::hub::{
     Attempt, DeadLetter, EndedTarget, Ending, Sizes, Target, TargetId, TargetKind, Topic,
     VerificationMode,
 };
+use abreast_core::{LogError, Offset, TopicId};
 use std::sync::mpsc::sync_channel;
 
 impl Hub {

@@ -5,8 +5,8 @@ use crate::deliver::failing::FailingHub;
 use crate::deliver::table::host_of;
 use crate::deliver::webhooks::Webhooks;
 use crate::hub::Hub;
+use abreast_core::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
 use abreast_core::{LogError, TopicId};
-use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
 use std::collections::{HashMap, HashSet};
 
 /// Targets read from the store at once.
@@ -45,7 +45,7 @@ impl SubmissionKind {
 /// # Errors
 /// When the store fails.
 pub fn keep_submissions(
-    store: &HubStore,
+    store: &dyn HubStore,
     wanted: &[(String, SubmissionKind)],
 ) -> Result<(), LogError> {
     each_submission(store, |target| {
@@ -87,7 +87,7 @@ fn new(topic: TopicId, kind: TargetKind, address: &str) -> NewTarget {
 }
 
 fn each_submission(
-    store: &HubStore,
+    store: &dyn HubStore,
     mut work: impl FnMut(Target) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
     let mut after = TargetId(0);
@@ -141,7 +141,7 @@ impl Hub {
         published: &HashSet<String>,
         last_words: &HashSet<String>,
     ) -> Result<(), LogError> {
-        each_submission(self.store(), |target| {
+        each_submission(&**self.store(), |target| {
             let url = self.store().topic(target.topic)?.map(|topic| topic.url).unwrap_or_default();
             if published.contains(&url) {
                 return Ok(());
@@ -160,7 +160,7 @@ impl Hub {
     /// # Errors
     /// When the store fails.
     pub fn keep_nodes(&self, nodes: &HashMap<String, String>) -> Result<(), LogError> {
-        each_submission(self.store(), |target| {
+        each_submission(&**self.store(), |target| {
             let url = self.store().topic(target.topic)?.map(|topic| topic.url).unwrap_or_default();
             if target.kind != TargetKind::Node || nodes.get(&url) == Some(&target.address) {
                 return Ok(());
@@ -178,7 +178,7 @@ impl Hub {
     pub fn keep_webhooks(&self, webhooks: Webhooks) -> Result<(), LogError> {
         let mut new: HashSet<_> = webhooks.keys().cloned().collect();
         self.inner().engine.webhooks.replace(webhooks);
-        each_submission(self.store(), |target| {
+        each_submission(&**self.store(), |target| {
             if target.kind != TargetKind::Webhook {
                 return Ok(());
             }

@@ -1,6 +1,6 @@
 //! Hubs, nodes and webhooks that do not accept the notifications of a topic.
 
-use abreast_store::hub::{TargetId, TargetKind};
+use abreast_core::hub::{TargetId, TargetKind};
 use abreast_webtypes::{Timestamp, count};
 
 /// A hub, a node or a webhook that does not accept the notifications of a topic.

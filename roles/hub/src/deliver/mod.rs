@@ -24,9 +24,9 @@ pub(crate) mod worker;
 use crate::deliver::failing::FailingHub;
 use crate::deliver::options::HubOptions;
 use crate::message::metrics::Counters;
-use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
+use abreast_core::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};
+use abreast_core::{Clock, LogError, Offset, TopicId};
 use abreast_net::Sender;
-use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
@@ -47,7 +47,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The engine of deliveries.
 pub(crate) struct Engine {
     pub(crate) options: Arc<HubOptions>,
-    pub(crate) store: Arc<HubStore>,
+    pub(crate) store: Arc<dyn HubStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cache: Arc<PayloadCache>,
     pub(crate) counters: Arc<Counters>,
@@ -105,7 +105,7 @@ pub(crate) struct EngineStatus {
 impl Engine {
     pub(crate) fn new(
         options: Arc<HubOptions>,
-        store: Arc<HubStore>,
+        store: Arc<dyn HubStore>,
         clock: Arc<dyn Clock>,
         cache: Arc<PayloadCache>,
         counters: Arc<Counters>,

@@ -5,8 +5,8 @@ use super::lanes::ExchangeEnd;
 use super::outcome::Outcome;
 use super::payloads::{PayloadCache, Ready};
 
+use abreast_core::hub::TargetId;
 use abreast_core::{LogError, Offset, Position};
-use abreast_store::hub::TargetId;
 use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
 use bytes::Bytes;
 use std::collections::HashMap;

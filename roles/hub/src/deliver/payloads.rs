@@ -1,8 +1,8 @@
 //! Payloads of notifications: made once, shared by all deliveries, and dropped soon after.
 
-use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
+use abreast_core::hub::HubStore;
+use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId};
 use abreast_net::{HeaderLines, HeaderMap, HeaderName, HeaderValue};
-use abreast_store::hub::HubStore;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::collections::hash_map::Entry;
@@ -127,7 +127,7 @@ pub(crate) enum WebhookLookup {
 
 /// Cache of notifications that are being sent, or were sent recently.
 pub(crate) struct PayloadCache {
-    store: Arc<HubStore>,
+    store: Arc<dyn HubStore>,
     payloads: Arc<dyn Payloads>,
     hub_url: String,
     room: Arc<Semaphore>,
@@ -149,7 +149,7 @@ struct CachedPayloads {
 
 impl PayloadCache {
     pub(crate) fn new(
-        store: Arc<HubStore>,
+        store: Arc<dyn HubStore>,
         payloads: Arc<dyn Payloads>,
         hub_url: String,
         bytes: usize,

@@ -4,7 +4,7 @@ use super::Engine;
 use super::outcome::{Outcome, backoff};
 use super::pace::NODE_PAUSE_MAX;
 use crate::deliver::failing;
-use abreast_store::hub::{TargetId, TargetKind};
+use abreast_core::hub::{TargetId, TargetKind};
 use std::sync::Arc;
 
 impl Engine {

@@ -8,9 +8,9 @@ use super::table::{TargetActivity, TargetIndex, host_of};
 use super::worker::Worker;
 use super::{Engine, State};
 use crate::deliver::failing;
+use abreast_core::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
 use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient, TRACE};
-use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ const OUR_PAUSE: Duration = Duration::from_secs(1);
 /// One attempt to deliver a notification.
 pub(crate) struct Job {
     exchange: Exchange<(TargetIndex, u32)>,
-    pub(super) target: abreast_store::hub::TargetId,
+    pub(super) target: abreast_core::hub::TargetId,
     pub(super) topic: TopicId,
     pub(super) topic_url: Arc<str>,
     head: Offset,

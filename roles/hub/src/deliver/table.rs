@@ -1,8 +1,8 @@
 //! The table of targets: all in memory, with a few hundred bytes each.
 
 use super::pace::Pace;
+use abreast_core::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
 use abreast_core::{Offset, TopicId};
-use abreast_store::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
@@ -342,7 +342,7 @@ pub(crate) fn host_in(origin: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_store::hub::Secret;
+    use abreast_core::hub::Secret;
 
     fn target(id: i64, address: &str) -> Target {
         Target {

@@ -1,8 +1,8 @@
 //! Webhooks: their keys, their progress and the headers of requests.
 
+use abreast_core::hub::TargetId;
 use abreast_core::{Offset, Position, TopicId};
 use abreast_net::{HeaderMap, HeaderName, HeaderValue};
-use abreast_store::hub::TargetId;
 use abreast_websub::{WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP, WebhookKey};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;

@@ -13,9 +13,9 @@ use crate::tasks::events::Events;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use crate::tasks::{leases, retention};
-use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId, TopicLog as _};
+use abreast_core::hub::HubStore;
+use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId};
 use abreast_net::{Sender, SenderOptions};
-use abreast_store::hub::HubStore;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::hash::RandomState;
@@ -79,7 +79,7 @@ impl Hub {
     /// When the hub's URL cannot be one, or the store fails.
     pub fn start(
         options: HubOptions,
-        store: Arc<HubStore>,
+        store: Arc<dyn HubStore>,
         payloads: Arc<dyn Payloads>,
     ) -> Result<Self, HubError> {
         Self::start_at(options, store, payloads, Arc::new(SystemClock))
@@ -91,7 +91,7 @@ impl Hub {
     /// As [`Hub::start`].
     pub fn start_at(
         options: HubOptions,
-        store: Arc<HubStore>,
+        store: Arc<dyn HubStore>,
         payloads: Arc<dyn Payloads>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, HubError> {
@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// The store of the hub's topics and targets.
-    pub fn store(&self) -> &Arc<HubStore> {
+    pub fn store(&self) -> &Arc<dyn HubStore> {
         &self.0.inner.engine.store
     }
 
@@ -249,7 +249,7 @@ impl std::fmt::Debug for Hub {
 impl Inner {
     fn new(
         options: HubOptions,
-        store: Arc<HubStore>,
+        store: Arc<dyn HubStore>,
         payloads: Arc<dyn Payloads>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
@@ -332,7 +332,7 @@ impl Inner {
 /// The hub's thread.
 fn run(
     options: HubOptions,
-    store: Arc<HubStore>,
+    store: Arc<dyn HubStore>,
     payloads: Arc<dyn Payloads>,
     clock: Arc<dyn Clock>,
     started: &SyncSender<Result<Arc<Inner>, HubError>>,

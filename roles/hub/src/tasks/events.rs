@@ -1,8 +1,8 @@
 //! Following a topic without a callback: a reader of the log that waits at its end.
 
 use crate::deliver::payloads::PayloadCache;
-use abreast_core::{LogError, Notification, Offset, TopicId, TopicLog as _};
-use abreast_store::hub::HubStore;
+use abreast_core::hub::HubStore;
+use abreast_core::{LogError, Notification, Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ pub struct HubEvent {
 
 /// A topic's notifications from an offset on, without end. Has at most 16 in memory, or 16 MiB.
 pub struct Events {
-    pub(crate) store: Arc<HubStore>,
+    pub(crate) store: Arc<dyn HubStore>,
     pub(crate) cache: Arc<PayloadCache>,
     pub(crate) topic: TopicId,
     pub(crate) url: Arc<str>,

@@ -16,7 +16,7 @@ use crate::message::body_bytes::shared;
 use crate::message::client::Client;
 use crate::message::text;
 use crate::message::topic_host::TopicHost;
-use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog};
+use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId};
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;

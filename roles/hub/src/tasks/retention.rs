@@ -1,7 +1,7 @@
 //! Retention: dropping notifications from the logs, and the limit of the store.
 
 use crate::deliver::Engine;
-use abreast_core::{LogError, Offset, TopicId, TopicLog as _};
+use abreast_core::{LogError, Offset, TopicId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;

@@ -12,11 +12,11 @@ use crate::deliver::payloads::later;
 use crate::deliver::table::host_of;
 use crate::deliver::worker::Worker;
 use crate::message::rates::Rates;
-use abreast_core::{LogError, Offset, TopicLog as _};
-use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
-use abreast_store::hub::{
+use abreast_core::hub::{
     NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode,
 };
+use abreast_core::{LogError, Offset};
+use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
 use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
 use abreast_webtypes::Timestamp;
 use std::collections::{HashMap, VecDeque};

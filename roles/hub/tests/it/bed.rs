@@ -1,11 +1,12 @@
 //! A hub for a test, with times that suit it.
 
 use crate::server::{Server, encode};
+use abreast_core::hub::{Target, TargetId};
 use abreast_core::{LogError, Position, SystemClock};
 use abreast_hub::{
     Client, Hub, HubAnswer, HubOptions, HubRequest, NoPayloads, Payloads, Publisher,
 };
-use abreast_store::hub::{HubStore, Target, TargetId};
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::eventually_some;
 use abreast_websub::LeaseLimits;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ pub(crate) const TOPIC: &str = "http://example.org/topic";
 
 pub(crate) struct Bed {
     pub(crate) hub: Hub,
+    store: Arc<SqliteHub>,
     options: HubOptions,
     payloads: Arc<dyn Payloads>,
     folder: TempDir,
@@ -53,8 +55,16 @@ impl Bed {
     }
 
     pub(crate) fn with_payloads(options: HubOptions, payloads: Arc<dyn Payloads>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
+        Self::in_folder(tempfile::tempdir().unwrap(), options, payloads)
+    }
+
+    fn in_folder(folder: TempDir, options: HubOptions, payloads: Arc<dyn Payloads>) -> Self {
+        let open = || SqliteHub::open(&folder.path().join("hub.db"), Arc::new(SystemClock));
+        // The one before may need a moment to let go.
+        let store = Arc::new(eventually_some("the store", || open().ok()));
+        let hub =
+            Hub::start(options.clone(), Arc::clone(&store) as _, Arc::clone(&payloads)).unwrap();
+        Self { hub, store, options, payloads, folder }
     }
 
     /// Stops the hub, opens its store again and starts another.
@@ -63,7 +73,7 @@ impl Bed {
     }
 
     /// The same; before it starts, something is done with its store.
-    pub(crate) fn restart_with(self, work: impl FnOnce(&HubStore)) -> Self {
+    pub(crate) fn restart_with(self, work: impl FnOnce(&SqliteHub)) -> Self {
         self.restart_as(|_| (), work)
     }
 
@@ -71,25 +81,25 @@ impl Bed {
     pub(crate) fn restart_as(
         self,
         change: impl FnOnce(&mut HubOptions),
-        work: impl FnOnce(&HubStore),
+        work: impl FnOnce(&SqliteHub),
     ) -> Self {
-        let Self { hub, mut options, payloads, folder } = self;
+        let Self { hub, store, mut options, payloads, folder } = self;
         change(&mut options);
         hub.stop();
-        let store = Arc::clone(hub.store());
         drop(hub);
         work(&store);
         store.close();
         drop(store);
-        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
+        Self::in_folder(folder, options, payloads)
     }
 
     /// As after a crash: what is not recorded yet is lost.
     pub(crate) fn crash(self) -> Self {
-        let Self { hub, options, payloads, folder } = self;
-        hub.store().close();
+        let Self { hub, store, options, payloads, folder } = self;
+        store.close();
+        drop(store);
         drop(hub);
-        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
+        Self::in_folder(folder, options, payloads)
     }
 
     pub(crate) fn post(&self, request: HubRequest) -> HubAnswer {
@@ -162,13 +172,6 @@ impl Bed {
         let answer = self.publish(TOPIC, "text/plain", text.as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
-}
-
-fn start(folder: &TempDir, options: &HubOptions, payloads: Arc<dyn Payloads>) -> Hub {
-    let open = || HubStore::open(&folder.path().join("hub.db"), Arc::new(SystemClock));
-    // The one before may need a moment to let go.
-    let store = eventually_some("the store", || open().ok());
-    Hub::start(options.clone(), Arc::new(store), payloads).unwrap()
 }
 
 /// A hub with one subscriber of [`TOPIC`].

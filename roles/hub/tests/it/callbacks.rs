@@ -4,9 +4,9 @@
 use crate::bed::{Bed, HUB, Ranges, TOPIC, options};
 use crate::delivery::signature;
 use crate::server::{Delivery as _, Got, Reply, Server, encode};
+use abreast_core::hub::{Ending, Target};
 use abreast_core::{LogError, Offset, Position, TopicLog as _};
 use abreast_hub::{Gap, HubOptions, Payloads};
-use abreast_store::hub::{Ending, Target};
 use abreast_testkit::{eventually, eventually_some};
 use abreast_websub::MAX_FORM_LENGTH;
 use bytes::Bytes;

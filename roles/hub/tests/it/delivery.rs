@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, HUB, Ranges, TOPIC, options, subscribed};
 use crate::server::{Delivery as _, Reply, Server, confirm};
-use abreast_core::{NewNotification, Offset, Payload, Position, TopicLog as _, publish};
+use abreast_core::{NewNotification, Offset, Payload, Position, publish};
 use abreast_hub::SubmissionKind;
 use abreast_testkit::eventually_some;
 use hmac::{Hmac, KeyInit as _, Mac as _};

@@ -3,8 +3,8 @@
 
 use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Delivery as _, Reply, Server, confirm, encode};
+use abreast_core::hub::TargetId;
 use abreast_hub::{Client, HubRequest, Publisher};
-use abreast_store::hub::TargetId;
 use abreast_testkit::eventually_some;
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! Nodes of a service that fails as a script wants: what arrives, in which order, and how often is tried.
 
 use crate::nodes::{Service, node};
-use abreast_store::hub::TargetId;
+use abreast_core::hub::TargetId;
 use abreast_testkit::xmpp::scripted::{
     POLICY_VIOLATION, Scripted, accept, attribute, error, result,
 };

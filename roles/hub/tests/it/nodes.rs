@@ -1,9 +1,10 @@
 //! Nodes of a real XMPP service: everything arrives in order, whatever fails on the way.
 
 use crate::bed;
-use abreast_core::{LogError, NewNotification, Payload, Position, SystemClock, TopicLog as _};
+use abreast_core::hub::{TargetId, TargetKind};
+use abreast_core::{LogError, NewNotification, Payload, Position, SystemClock};
 use abreast_hub::{Hub, HubOptions, Payloads, SubmissionKind, keep_submissions};
-use abreast_store::hub::{HubStore, TargetId, TargetKind};
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
 use abreast_testkit::{eventually, eventually_some, tls};
 use abreast_xmpp::{Account, Event, Events, Node, Session};
@@ -56,6 +57,7 @@ impl Payloads for ChangeSets {
 /// A hub with its store, which may be started again.
 pub(crate) struct Service {
     pub(crate) hub: Hub,
+    store: Arc<SqliteHub>,
     folder: TempDir,
 }
 
@@ -67,19 +69,22 @@ impl Service {
     fn start_in(folder: TempDir, account: Account, entry: usize) -> Self {
         let mut options: HubOptions = bed::options();
         options.xmpp = Some(account);
-        let store = HubStore::open(&folder.path().join("hub.db"), Arc::new(SystemClock)).unwrap();
+        let store = SqliteHub::open(&folder.path().join("hub.db"), Arc::new(SystemClock)).unwrap();
+        let store = Arc::new(store);
         let wanted = [(node().to_string(), SubmissionKind::Node)];
-        keep_submissions(&store, &wanted).unwrap();
-        let hub = Hub::start(options, Arc::new(store), Arc::new(ChangeSets(entry))).unwrap();
+        keep_submissions(&*store, &wanted).unwrap();
+        let hub =
+            Hub::start(options, Arc::clone(&store) as _, Arc::new(ChangeSets(entry))).unwrap();
         hub.own_topic(TOPIC).unwrap();
         hub.submit_to(TOPIC, &wanted[0].0, SubmissionKind::Node).unwrap();
-        Self { hub, folder }
+        Self { hub, store, folder }
     }
 
     pub(crate) fn restart(self, account: Account, entry: usize) -> Self {
-        let Self { hub, folder } = self;
+        let Self { hub, store, folder } = self;
         hub.stop();
-        hub.store().close();
+        store.close();
+        drop(store);
         drop(hub);
         Self::start_in(folder, account, entry)
     }

@@ -134,7 +134,7 @@ fn an_origin_that_cannot_be_connected_to_is_left_alone() {
     assert!(
         bed.target(
             TOPIC,
-            &bed.hub.targets(None, abreast_store::hub::TargetId(0), 1).unwrap()[0].address
+            &bed.hub.targets(None, abreast_core::hub::TargetId(0), 1).unwrap()[0].address
         )
         .is_some()
     );

@@ -3,15 +3,15 @@
 
 use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Got, Reply, Server};
+use abreast_core::hub::TargetKind;
 use abreast_hub::{SubmissionKind, keep_submissions};
-use abreast_store::hub::TargetKind;
 use abreast_testkit::eventually_some;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 fn submissions(bed: &Bed) -> Vec<(TargetKind, String)> {
-    let all = bed.hub.targets(None, abreast_store::hub::TargetId(0), 100).unwrap();
+    let all = bed.hub.targets(None, abreast_core::hub::TargetId(0), 100).unwrap();
     all.into_iter().map(|target| (target.kind, target.address)).collect()
 }
 
@@ -118,7 +118,7 @@ fn a_hub_and_a_webhook_can_have_the_same_address() {
     // Also in the other order of the configuration.
     for both in [both.clone(), [both[1].clone(), both[0].clone()]] {
         bed = bed.restart_with(|store| keep_submissions(store, &both).unwrap());
-        let all = bed.hub.targets(None, abreast_store::hub::TargetId(0), 100).unwrap();
+        let all = bed.hub.targets(None, abreast_core::hub::TargetId(0), 100).unwrap();
         assert_eq!(all.iter().map(|target| target.id).collect::<Vec<_>>(), ids);
     }
 }
@@ -130,7 +130,7 @@ fn a_refused_private_hub_names_the_setting() {
     let (bed, other) = (Bed::new(public), Server::willing());
     bed.hub.submit_to(TOPIC, &other.url("/hub"), SubmissionKind::Fat).unwrap();
     bed.say("one");
-    let target = bed.hub.targets(None, abreast_store::hub::TargetId(0), 1).unwrap().remove(0);
+    let target = bed.hub.targets(None, abreast_core::hub::TargetId(0), 1).unwrap().remove(0);
     let attempt =
         eventually_some("an attempt", || bed.hub.attempts(target.id).unwrap().into_iter().next());
     let error = attempt.error.unwrap();

@@ -3,8 +3,8 @@
 use crate::bed::{Bed, HUB, TOPIC, options, subscribed};
 use crate::server::{Delivery as _, Reply, Server, encode};
 use abreast_core::Offset;
+use abreast_core::hub::Ending;
 use abreast_hub::Redirect;
-use abreast_store::hub::Ending;
 use abreast_testkit::eventually_some;
 
 #[test]

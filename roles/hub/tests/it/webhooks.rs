@@ -2,9 +2,9 @@
 
 use crate::bed::{Bed, HUB, options};
 use crate::server::{Reply, Server};
+use abreast_core::hub::{TargetId, TargetKind};
 use abreast_core::{LogError, NewNotification, Offset, Payload, Position, publish};
 use abreast_hub::{HubOptions, Payloads, ReadKeys, Webhooks};
-use abreast_store::hub::{TargetId, TargetKind};
 use abreast_testkit::eventually_some;
 use abreast_websub::WebhookKey;
 use bytes::Bytes;

@@ -5,8 +5,8 @@ use super::report::{
     TopicStatus,
 };
 use crate::place::{Context as _, Result, StateFolders, holder_of};
+use abreast_core::hub::{HubSummary, TopicSummary};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_store::hub::{HubSummary, TopicSummary};
 use abreast_store::summary::{SetSummary, read_hub, read_sets};
 use abreast_webtypes::{Timestamp, count};
 use std::fs::Metadata;

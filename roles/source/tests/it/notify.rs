@@ -12,7 +12,7 @@ use abreast_source::notify::{Notifier, NotifyOptions, Published};
 use abreast_source::projection::TopicContent;
 use abreast_source::projection::resourcesync::Channel;
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,9 +64,9 @@ fn topics(world: &World) -> Arc<dyn TopicLog> {
     Arc::new(hub_store(world))
 }
 
-fn hub_store(world: &World) -> HubStore {
+fn hub_store(world: &World) -> SqliteHub {
     let path = world.temporary.path().join("topics.db");
-    HubStore::open(&path, Arc::new(SystemClock)).unwrap()
+    SqliteHub::open(&path, Arc::new(SystemClock)).unwrap()
 }
 
 fn topic(channel: Channel) -> String {
@@ -307,7 +307,7 @@ fn over_restarts_every_change_is_notified_once() {
     let (path, clock): (_, Arc<dyn Clock>) =
         (world.temporary.path().join("hub.db"), Arc::new(SystemClock));
     let open =
-        || -> Arc<dyn TopicLog> { Arc::new(HubStore::open(&path, Arc::clone(&clock)).unwrap()) };
+        || -> Arc<dyn TopicLog> { Arc::new(SqliteHub::open(&path, Arc::clone(&clock)).unwrap()) };
     let stop = AtomicBool::new(false);
     let next = AtomicU64::new(10);
     std::thread::scope(|scope| {
@@ -340,7 +340,7 @@ fn over_restarts_every_change_is_notified_once() {
 
 /// Topics whose store fails at intervals, before or after it records a notification.
 struct Failing {
-    inner: HubStore,
+    inner: SqliteHub,
     calls: AtomicU64,
 }
 

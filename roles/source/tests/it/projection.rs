@@ -7,7 +7,7 @@ use abreast_core::{Change, Offset, Payload, State, SystemClock, TopicLog, append
 use abreast_source::notify::{Notifier, NotifyOptions};
 use abreast_source::publish::{Notifications, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteOptions, write_site};
-use abreast_store::hub::HubStore;
+use abreast_store::hub::SqliteHub;
 use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -63,7 +63,7 @@ fn documents_of_a_second_projection_are_kept_until_they_change() {
 fn a_second_projection_has_its_own_topic() {
     let world = World::begun();
     let publisher = Arc::new(notifying(&world));
-    let store = HubStore::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
+    let store = SqliteHub::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
     let topics: Arc<dyn TopicLog> = Arc::new(store.unwrap());
     let record = world.temporary.path().join("notified.json");
     let options = NotifyOptions::default().with_debounce(Duration::ZERO);
@@ -101,7 +101,7 @@ fn a_second_projection_has_its_own_topic() {
 #[test]
 fn documents_of_a_second_projection_are_notified_once() {
     let world = World::begun();
-    let store = HubStore::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
+    let store = SqliteHub::open(&world.temporary.path().join("topics.db"), Arc::new(SystemClock));
     let topics: Arc<dyn TopicLog> = Arc::new(store.unwrap());
     let record = world.temporary.path().join("notified.json");
     let start = |publisher: Publisher| {

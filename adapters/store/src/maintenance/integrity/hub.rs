@@ -181,7 +181,7 @@ fn targets(connection: &Connection, place: &str, findings: &mut Findings) -> rus
         let (id, head): (i64, i64) = (row.get(0)?, row.get(1)?);
         found += 1;
         let place = || format!("{place}: target {id}");
-        match targets::one(connection, crate::hub::TargetId(id)) {
+        match targets::one(connection, abreast_core::hub::TargetId(id)) {
             Ok(Some(target)) if target.cursor > Offset(head as u64) => {
                 findings.add(
                     "hub.target",
@@ -207,7 +207,7 @@ fn verifications(
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
         found += 1;
-        if let Err(cause) = verifications::one(connection, crate::hub::VerificationId(id)) {
+        if let Err(cause) = verifications::one(connection, abreast_core::hub::VerificationId(id)) {
             findings.add(
                 "hub.verification",
                 format!("{place}: verification {id}"),

@@ -7,10 +7,11 @@ use crate::program::errors::UsageError;
 use crate::store::log_access::{LogAccessArgs, base_of, exchange};
 use crate::store::stores::{Stores, Task};
 use crate::store::unwritable_store::Readable;
+use abreast_core::hub::{Ending, HubStore as _, Target, TargetId};
 use abreast_core::{LogError, Offset, SystemClock, TopicId};
 use abreast_net::{Client, Options, Post, Request, Shared};
 use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
-use abreast_store::hub::{Ending, HubStore, Target, TargetId};
+use abreast_store::hub::SqliteHub;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +24,7 @@ const PAGE: usize = 1_000;
 /// A hub, as its operators see it.
 pub(super) enum HubAccess {
     Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
-    Store { store: Box<HubStore>, _stores: Option<Stores>, _read: Option<Readable> },
+    Store { store: Box<SqliteHub>, _stores: Option<Stores>, _read: Option<Readable> },
 }
 
 /// Entries, and where the next ones are.
@@ -51,10 +52,10 @@ impl HubAccess {
         let (path, stores, read) = if changes {
             (path, Some(Stores::open(&data, Task::Read)?), None)
         } else {
-            let read = Readable::of(&data, "hub.db", HubStore::is_changed_by_opening)?;
+            let read = Readable::of(&data, "hub.db", SqliteHub::is_changed_by_opening)?;
             (read.path.clone(), None, Some(read))
         };
-        let store = HubStore::open(&path, Arc::new(SystemClock))
+        let store = SqliteHub::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
         Ok(Self::Store { store: Box::new(store), _stores: stores, _read: read })
     }
@@ -90,7 +91,7 @@ impl HubAccess {
                 let next =
                     (found.len() == PAGE).then(|| found.last().map(|target| target.id.0)).flatten();
                 let all =
-                    found.into_iter().map(|target| to_json(&TargetAnswer::read(store, target)?));
+                    found.into_iter().map(|target| to_json(&TargetAnswer::read(&**store, target)?));
                 Ok((all.collect::<Result<_>>()?, next))
             }
         }
@@ -100,9 +101,11 @@ impl HubAccess {
     pub(super) fn target(&self, id: i64) -> Result<Value> {
         match self {
             Self::Server { .. } => self.ask(&format!("/targets/{id}"), false),
-            Self::Store { store, .. } => {
-                to_json(&TargetDetails::read(store, one(store.target(TargetId(id)))?, Offset(0))?)
-            }
+            Self::Store { store, .. } => to_json(&TargetDetails::read(
+                &**store,
+                one(store.target(TargetId(id)))?,
+                Offset(0),
+            )?),
         }
     }
 
@@ -120,7 +123,7 @@ impl HubAccess {
                     ));
                 };
                 let target = one(store.replay(TargetId(id), Offset(after)))?;
-                to_json(&TargetAnswer::read(store, target)?)
+                to_json(&TargetAnswer::read(&**store, target)?)
             }
         }
     }
@@ -137,7 +140,7 @@ impl HubAccess {
             }
             Self::Store { store, .. } => {
                 let answer =
-                    to_json(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
+                    to_json(&TargetAnswer::read(&**store, one(store.target(TargetId(id)))?)?)?;
                 store.end_target(TargetId(id), Ending::ByHand)?;
                 Ok((answer, false))
             }

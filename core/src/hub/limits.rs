@@ -1,7 +1,8 @@
 //! Limits on requests to the hub's store.
 
-use super::{NewTarget, NewVerification};
-use abreast_core::{ErrorKind, LogError, NewNotification, Payload, TopicId};
+use super::target::NewTarget;
+use super::verification::NewVerification;
+use crate::{ErrorKind, LogError, NewNotification, Payload, TopicId};
 
 /// Longest URL of a topic, callback or hub, in bytes.
 pub const URL_BYTES_MAX: usize = 8 * 1024;
@@ -18,7 +19,24 @@ pub const TOPICS_MAX: usize = 100_000;
 /// Most verifications that are not settled.
 pub const VERIFICATIONS_MAX: i64 = 100_000;
 
-pub(crate) fn check_topic_url(url: &str, topics: usize) -> Result<(), LogError> {
+/// Failed attempts that are stored for a target.
+pub const ATTEMPTS_MAX: i64 = 8;
+/// Dead letters that are stored for a target one by one; then the oldest are merged into ranges.
+pub const DEAD_LETTERS_MAX: i64 = 10_000;
+/// Dead letters that are stored for all targets; then the oldest are deleted.
+pub const ALL_DEAD_LETTERS_MAX: i64 = 1_000_000;
+/// Ended targets that are stored; then the oldest are deleted.
+pub const ENDED_MAX: i64 = 10_000;
+/// Longest stored error text, in bytes.
+pub const ERROR_BYTES_MAX: usize = 500;
+/// Failing targets that a summary describes.
+pub const FAILING_TARGETS_MAX: i64 = 20;
+
+/// Checks the URL of a topic to be created in a store that has this number of topics.
+///
+/// # Errors
+/// When the URL is too long, or the store has [`TOPICS_MAX`] topics.
+pub fn check_topic_url(url: &str, topics: usize) -> Result<(), LogError> {
     within("topic's URL", url.len(), URL_BYTES_MAX)?;
     if topics >= TOPICS_MAX {
         return Err(refused(format!(
@@ -28,7 +46,11 @@ pub(crate) fn check_topic_url(url: &str, topics: usize) -> Result<(), LogError> 
     Ok(())
 }
 
-pub(crate) fn check_notification(notification: &NewNotification) -> Result<(), LogError> {
+/// Checks that a notification can be recorded.
+///
+/// # Errors
+/// When the notification has too long values, or an empty range of changes.
+pub fn check_notification(notification: &NewNotification) -> Result<(), LogError> {
     within("media type", notification.media_type.len(), NAME_BYTES_MAX)?;
     within("list of links", notification.links.len(), LINK_BYTES_MAX)?;
     match &notification.payload {
@@ -40,12 +62,20 @@ pub(crate) fn check_notification(notification: &NewNotification) -> Result<(), L
     }
 }
 
-pub(crate) fn check_target(target: &NewTarget) -> Result<(), LogError> {
+/// Checks that a target can be created or renewed.
+///
+/// # Errors
+/// When the address or the secret is too long.
+pub fn check_target(target: &NewTarget) -> Result<(), LogError> {
     within("address", target.address.len(), URL_BYTES_MAX)?;
     within("secret", target.secret.as_ref().map_or(0, |secret| secret.0.len()), SECRET_BYTES_MAX)
 }
 
-pub(crate) fn check_verification(verification: &NewVerification) -> Result<(), LogError> {
+/// Checks that a request to be verified can be recorded.
+///
+/// # Errors
+/// When a value is too long.
+pub fn check_verification(verification: &NewVerification) -> Result<(), LogError> {
     within("topic's URL", verification.topic_url.len(), URL_BYTES_MAX)?;
     within("callback's URL", verification.callback.len(), URL_BYTES_MAX)?;
     within("challenge", verification.challenge.len(), NAME_BYTES_MAX)?;
@@ -60,7 +90,8 @@ pub(crate) fn check_verification(verification: &NewVerification) -> Result<(), L
     )
 }
 
-pub(crate) fn no_topic(topic: TopicId) -> LogError {
+/// The error of every request for a topic that the store does not contain.
+pub fn no_topic(topic: TopicId) -> LogError {
     LogError::new(ErrorKind::NoSet, format!("the store has no topic number {}", topic.0))
 }
 
@@ -71,6 +102,6 @@ fn within(what: &str, bytes: usize, limit: usize) -> Result<(), LogError> {
     Err(refused(format!("the {what} has {bytes} bytes\n  help: at most {limit} can be stored")))
 }
 
-pub(crate) fn refused(message: String) -> LogError {
+fn refused(message: String) -> LogError {
     LogError::new(ErrorKind::Refused, message)
 }

@@ -1,6 +1,6 @@
-//! Pending verifications of subscribers, and their results: types.
+//! Pending verifications of subscribers, and their results.
 
-use super::{NewTarget, Secret};
+use super::target::{NewTarget, Secret};
 use abreast_webtypes::Timestamp;
 
 /// Number of a verification in its store, which is never used again.

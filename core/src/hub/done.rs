@@ -1,6 +1,6 @@
 //! Callbacks for the results of requests.
 
-use abreast_core::LogError;
+use crate::LogError;
 
-/// Called once, from another thread, with the result of a request.
+/// Called once, from any thread, with the result of a request.
 pub type Done<T> = Box<dyn FnOnce(Result<T, LogError>) + Send>;

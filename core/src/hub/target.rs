@@ -1,6 +1,6 @@
-//! Targets of notifications and their progress: types.
+//! Targets of notifications and their progress.
 
-use abreast_core::{Offset, TopicId};
+use crate::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use std::fmt;
 use std::time::Duration;
@@ -192,4 +192,23 @@ pub struct EndedTarget {
     pub created: Timestamp,
     /// Time at which the target ended.
     pub time: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let new = NewTarget {
+            topic: TopicId(1),
+            kind: TargetKind::Subscription,
+            address: "http://example.org/callback".into(),
+            secret: Some(Secret::from(b"hidden".to_vec())),
+            lease_until: None,
+            cursor: None,
+        };
+        let shown = format!("{new:?}");
+        assert!(!shown.contains("hidden") && !shown.contains("104, 105"), "{shown}");
+    }
 }
