@@ -493,3 +493,124 @@ fn statements_and_tables_can_be_distributed_by_set() {
         assert!(index.split(';').next().unwrap().contains("(set_id"), "{index}");
     }
 }
+
+/// Replaces a database by an earlier copy while nodes are connected, as a failover to a server does
+/// that has not received the last commits.
+struct Failover<'s>(&'s Postgres);
+
+impl<'s> Failover<'s> {
+    /// Keeps the present content of the database `letters`.
+    fn keep(server: &'s Postgres) -> Self {
+        let this = Self(server);
+        this.disconnect();
+        server.sql("postgres", "CREATE DATABASE kept TEMPLATE letters");
+        this
+    }
+
+    fn fail_over(self) {
+        self.disconnect();
+        self.0.sql("postgres", "DROP DATABASE letters");
+        self.0.sql("postgres", "ALTER DATABASE kept RENAME TO letters");
+    }
+
+    fn disconnect(&self) {
+        self.0.sql(
+            "postgres",
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'letters'",
+        );
+    }
+}
+
+#[test]
+fn a_failover_that_loses_changes_leaves_a_consistent_log() {
+    let name = "a_failover_that_loses_changes_leaves_a_consistent_log";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let many = |part: u64| (0..150).map(|n| put(format!("{part}-{n:03}"), n)).collect::<Vec<_>>();
+    // The other node brings the set to the revision that this node knows, or to an earlier one.
+    for others in [4, 1] {
+        let server = Postgres::start(&programs);
+        let url = server.create("letters");
+        let nodes = [open(&url), open(&url)];
+        let set = ready(&nodes[0]);
+        append(&nodes[0], set, vec![put("a".to_owned(), 1)]).unwrap();
+        let failover = Failover::keep(&server);
+        for part in 0..4 {
+            append(&nodes[0], set, many(part)).unwrap();
+        }
+        failover.fail_over();
+        for number in 0..others {
+            append(&nodes[1], set, vec![put(format!("b{number}"), 1)]).unwrap();
+        }
+        let head = nodes[0].head(set).unwrap().position;
+        assert_eq!(head.0, 1 + others);
+        let waited = nodes[0].wait_for(&[(set, head)], Duration::from_millis(200)).unwrap();
+        assert!(!waited, "no change is reported");
+        append(&nodes[0], set, many(9)).unwrap();
+        for node in &nodes {
+            check_consistency(node, set);
+        }
+    }
+}
+
+#[test]
+fn a_callback_that_panics_stops_no_other_request() {
+    let name = "a_callback_that_panics_stops_no_other_request";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let log = open(&server.create("letters"));
+    let set = ready(&log);
+    let change = |key: &str| vec![put(key.to_owned(), 1)];
+    log.append_then(set, change("a"), Box::new(|_| panic!("a fault of the caller")));
+    append(&log, set, change("b")).unwrap();
+    assert_eq!(keys(&log, set), ["a", "b"]);
+}
+
+#[test]
+fn a_damaged_row_is_replaced_and_harms_no_other_resource() {
+    let name = "a_damaged_row_is_replaced_and_harms_no_other_resource";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let log = open(&server.create("letters"));
+    let set = ready(&log);
+    append(&log, set, vec![put("a".to_owned(), 1), put("b".to_owned(), 1)]).unwrap();
+    server.sql("letters", "UPDATE abreast.resources SET links = 'damaged' WHERE key = 'a'");
+    assert_eq!(log.resource(set, "a").unwrap_err().kind(), ErrorKind::Corrupt);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let batches = [vec![Change::deprecate("a", Vec::new())], vec![put("b".to_owned(), 2)]];
+    for batch in batches {
+        let sender = sender.clone();
+        let done = Box::new(move |result| sender.send(result).unwrap());
+        log.append_then(set, batch, done);
+    }
+    let results = [receiver.recv().unwrap(), receiver.recv().unwrap()];
+    assert_eq!(results[0].as_ref().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(results[1].as_ref().unwrap().recorded, 1);
+    append(&log, set, vec![put("a".to_owned(), 3)]).unwrap();
+    assert_eq!(log.resource(set, "a").unwrap().unwrap().state.length, Some(3));
+    assert_eq!(log.find_set("a\0").unwrap(), None);
+    let range = KeyRange { start: "a\0b".to_owned(), end: Some("b\0".to_owned()) };
+    let mut seen = Vec::new();
+    log.scan(set, &range, &mut |resource| {
+        seen.push(resource.key.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, ["b"]);
+}
+
+#[test]
+fn versions_of_a_batch_are_read_together() {
+    let name = "versions_of_a_batch_are_read_together";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start_with(&programs, &["log_statement=all"]);
+    let log = open(&server.create("letters"));
+    let set = ready(&log);
+    log.keep_versions(set, true).unwrap();
+    for length in [1, 2] {
+        let changes = (0..500).map(|number| put(format!("{number:03}"), length)).collect();
+        append(&log, set, changes).unwrap();
+    }
+    let is_read = |line: &&str| line.contains("FROM abreast.versions");
+    let reads = server.log().lines().filter(is_read).count();
+    assert!(reads < 5, "{reads} statements");
+}

@@ -2,6 +2,7 @@
 
 use abreast_core::{ErrorKind, LogError};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,24 @@ impl<J> Queue<J> {
 
     fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Abandons a queue when its reader ends, also by a panic.
+pub(crate) struct AbandonOnDrop<'q, J: QueueItem>(pub(crate) &'q Queue<J>);
+
+impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+/// Calls a caller's function; a panic in it must not end the writer.
+pub(crate) fn answer(reply: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(reply)).is_err() {
+        tracing::error!(
+            "the callback of a request panicked; the recorded changes are not affected"
+        );
     }
 }
 

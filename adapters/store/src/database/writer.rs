@@ -4,10 +4,9 @@ use crate::database::connection::{
     BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, code_of, sqlite_error,
 };
 use crate::database::presence::Presence;
-use crate::database::queue::{Queue, QueueItem};
+use crate::database::queue::{AbandonOnDrop, Queue, QueueItem, answer};
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, ErrorCode};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,23 +173,6 @@ impl<R: Recorder> Writer<R> {
             }
         }
         Ok(())
-    }
-}
-
-struct AbandonOnDrop<'q, J: QueueItem>(&'q Queue<J>);
-
-impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-/// Calls a caller's function; a panic in it must not end the writer.
-fn answer(reply: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(reply)).is_err() {
-        tracing::error!(
-            "the callback of a request panicked; the recorded changes are not affected"
-        );
     }
 }
 

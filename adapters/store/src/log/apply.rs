@@ -31,8 +31,8 @@ pub(crate) fn append<T: Tables>(
     let mut before = set_state.position;
     let mut heads = Vec::with_capacity(changes.len());
     for changes in changes.chunks(T::PART) {
-        let stored =
-            tables.rows(&keys(set_state, changes.iter().map(|change| change.key.as_str())))?;
+        let all: Vec<&str> = changes.iter().map(|change| change.key.as_str()).collect();
+        let stored = stored_rows(set_state, tables, &all)?;
         let names: Vec<&str> =
             changes.iter().filter_map(|change| change.idempotency_key.as_deref()).collect();
         let names = if names.is_empty() { HashMap::new() } else { tables.names(&names)? };
@@ -68,8 +68,8 @@ pub(crate) fn import<T: Tables>(
     resources: &[Imported],
 ) -> Result<(), T::Error> {
     for resources in resources.chunks(T::PART) {
-        let stored = tables
-            .rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
+        let all: Vec<&str> = resources.iter().map(|imported| imported.key.as_str()).collect();
+        let stored = stored_rows(set_state, tables, &all)?;
         let decided =
             batch::decide_import(set_state.created, resources, |key| resource(&stored, key));
         write(set_state, tables, &stored, &decided)?;
@@ -77,12 +77,21 @@ pub(crate) fn import<T: Tables>(
     versions::settle(set_state, tables)
 }
 
-/// The keys that may have a row, in order, each once.
-fn keys<'k>(set_state: &SetState, keys: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
-    let mut keys: Vec<&str> = keys.filter(|key| !set_state.shards.is_beyond(key)).collect();
+/// The stored rows of keys.
+fn stored_rows<'k, T: Tables>(
+    set_state: &SetState,
+    tables: &mut T,
+    keys: &[&'k str],
+) -> Result<StoredRows<'k>, T::Error> {
+    if set_state.versions.keep {
+        tables.announce(keys);
+    }
+    // Keys that may have a row, in order, each once.
+    let mut keys: Vec<&str> =
+        keys.iter().copied().filter(|key| !set_state.shards.is_beyond(key)).collect();
     keys.sort_unstable();
     keys.dedup();
-    keys
+    tables.rows(&keys)
 }
 
 fn resource<'s>(stored: &'s StoredRows<'_>, key: &str) -> Option<&'s Resource> {

@@ -16,6 +16,10 @@ pub(crate) trait Tables: VersionTables {
     /// Changes that are decided and written together.
     const PART: usize;
 
+    /// Gives all keys of a part of the batch, before [`Self::rows`] and only if the set records
+    /// versions, so that a database can read their versions together.
+    fn announce(&mut self, _keys: &[&str]) {}
+
     /// Reads the rows of keys, which must be in order without duplicates.
     fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k>, Self::Error>;
 

@@ -16,49 +16,71 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const RETRY_LIMIT: Duration = Duration::from_secs(2);
 /// Pause before a read is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Interval of signs of life on a connection without traffic; after three without an answer it is
+/// closed.
+const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Threads for the sockets of connections.
 const THREADS: usize = 2;
 
-/// A pool of connections, with the threads that serve them.
+/// Most connections for each use: reads of one answer, scans whose visitors take their time, and
+/// writers. One use cannot stop the others.
+const CONNECTIONS: [usize; 3] = [16, 8, 6];
+
+/// The use of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Use {
+    Read,
+    Scan,
+    Write,
+}
+
+/// Pools of connections, with the threads that serve them.
 pub(crate) struct Client {
     runtime: Option<tokio::runtime::Runtime>,
-    pool: Pool,
+    pools: [Pool; 3],
 }
 
 impl Client {
     /// Prepares connections; connects when one is used.
     pub(crate) fn new(
         mut config: Config,
-        tls: Option<MakeRustlsConnect>,
-        connections: usize,
+        tls: Option<&MakeRustlsConnect>,
     ) -> Result<Self, LogError> {
         config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(ANSWER_LIMIT);
-        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = match tls {
-            Some(tls) => Manager::from_config(config, tls, manager),
-            None => Manager::from_config(config, NoTls, manager),
-        };
+        config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE).keepalives_retries(3);
         let limit = Some(CONNECT_LIMIT);
-        let pool = Pool::builder(manager)
-            .max_size(connections)
-            .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts { wait: limit, create: limit, recycle: limit })
-            .build();
+        let pool = |connections| {
+            let options = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+            let manager = match tls {
+                Some(tls) => Manager::from_config(config.clone(), tls.clone(), options),
+                None => Manager::from_config(config.clone(), NoTls, options),
+            };
+            Pool::builder(manager)
+                .max_size(connections)
+                .runtime(Runtime::Tokio1)
+                .timeouts(Timeouts { wait: limit, create: limit, recycle: limit })
+                .build()
+        };
+        let failed = |cause: &dyn std::fmt::Display| {
+            LogError::new(ErrorKind::Io, format!("cannot prepare connections: {cause}"))
+        };
+        let [read, scan, write] = CONNECTIONS.map(pool);
+        let pools = [
+            read.map_err(|cause| failed(&cause))?,
+            scan.map_err(|cause| failed(&cause))?,
+            write.map_err(|cause| failed(&cause))?,
+        ];
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("postgres")
             .enable_all()
             .build();
-        let failed = |cause: &dyn std::fmt::Display| {
-            LogError::new(ErrorKind::Io, format!("cannot prepare connections: {cause}"))
-        };
-        let pool = pool.map_err(|cause| failed(&cause))?;
-        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pool })
+        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pools })
     }
 
-    /// A connection from the pool.
-    pub(crate) fn connection(&self) -> Result<Object, Failure> {
-        self.wait(async { self.pool.get().await.map_err(Failure::from) })
+    /// A connection for a use.
+    pub(crate) fn connection(&self, of: Use) -> Result<Object, Failure> {
+        self.wait(async { self.pools[of as usize].get().await.map_err(Failure::from) })
     }
 
     /// Blocks until the answer is there, or its time is over.
@@ -67,9 +89,16 @@ impl Client {
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let runtime = self.runtime.as_ref().expect("the threads end with the client");
-        runtime.block_on(async {
+        let answer = runtime.block_on(async {
             tokio::time::timeout(ANSWER_LIMIT, answer).await.unwrap_or(Err(Failure::Late))
-        })
+        });
+        if matches!(answer, Err(Failure::Late)) {
+            // Other connections to the same server may be dead as well.
+            for pool in &self.pools {
+                pool.retain(|_, _| false);
+            }
+        }
+        answer
     }
 
     /// Runs a read, and repeats it for a short time if the database is out of reach, as after a
@@ -80,7 +109,7 @@ impl Client {
         mut read: impl FnMut(&mut Object) -> Result<T, Failure>,
     ) -> Result<T, LogError> {
         repeat(doing, || {
-            let mut connection = self.connection()?;
+            let mut connection = self.connection(Use::Read)?;
             let result = read(&mut connection);
             if matches!(result, Err(Failure::Late)) {
                 // An answer may still arrive; nobody else may get it.
@@ -109,7 +138,9 @@ pub(crate) fn repeat<T>(
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.pool.close();
+        for pool in &self.pools {
+            pool.close();
+        }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

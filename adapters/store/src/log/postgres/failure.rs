@@ -5,6 +5,10 @@ use deadpool_postgres::PoolError;
 use std::fmt;
 use tokio_postgres::error::{DbError, SqlState};
 
+/// Classes and states after which a commit may have been done: the connection, a server that shuts
+/// down, an unknown completion.
+const UNKNOWN: [&str; 3] = ["08", "57P", "40003"];
+
 /// Failure of a statement on PostgreSQL.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -23,11 +27,10 @@ impl Failure {
     /// restarting, out of reach, or ended the transaction in favour of another one.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Database(error) => match error.code() {
-                None => error.is_closed() || error.as_db_error().is_none(),
+            Self::Database(error) | Self::Pool(PoolError::Backend(error)) => match error.code() {
+                None => error.is_closed() || is_network(error),
                 Some(code) => is_passing(code),
             },
-            Self::Pool(PoolError::Backend(error)) => error.code().is_none_or(is_passing),
             Self::Pool(PoolError::Timeout(_)) | Self::Late => true,
             Self::Pool(_) | Self::Damaged(_) => false,
         }
@@ -37,9 +40,7 @@ impl Failure {
     /// have done the work nevertheless.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Database(error) = self else { return false };
-        error
-            .code()
-            .is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+        error.code().is_some_and(|code| !UNKNOWN.iter().any(|class| code.code().starts_with(class)))
     }
 
     /// The failure as an error of the log, after the words `doing`.
@@ -64,6 +65,11 @@ impl Failure {
         let help = if kind == ErrorKind::Busy { "\n  help: try again later" } else { "" };
         LogError::new(kind, format!("{doing}: {why}{help}"))
     }
+}
+
+/// Whether the network failed, and not the program or its configuration.
+fn is_network(error: &tokio_postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
 /// The message of a server, or the cause of a failed connection.

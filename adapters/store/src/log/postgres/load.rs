@@ -26,6 +26,9 @@ pub(crate) use set_columns;
 /// A writer's data about a set, and the transaction that wrote them.
 pub(crate) struct Cached {
     pub(crate) revision: i64,
+    /// The batch of this writer that made the revision. A database that lost it in a failover or a
+    /// restore may have the same revision with another content.
+    pub(crate) batch: Option<i64>,
     pub(crate) state: SetState,
 }
 
@@ -38,36 +41,41 @@ pub(crate) struct Locked {
 
 /// Begins a transaction with the lock of a set, and reads what other writers changed since
 /// `cached`. `None` if there is no such set.
-pub(crate) fn lock(
-    client: &Client,
+pub(crate) fn lock<'c>(
+    client: &'c Client,
     set: SetId,
+    writer: &str,
     cached: Option<Cached>,
     rule: ShardRule,
-) -> Result<Option<(Locked, Statements<'_>)>, Failure> {
+) -> Result<Option<(Locked, Statements<'c>)>, Failure> {
     let (mut statements, row) = Statements::begin(
         client,
         concat!(
             "SELECT ",
             set_columns!(),
-            ", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM abreast.sets WHERE id = $1 FOR UPDATE"
+            ", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+             (SELECT batch FROM abreast.writers WHERE set_id = $1 AND writer = $2) \
+             FROM abreast.sets WHERE id = $1 FOR UPDATE"
         ),
-        &params![set.0 => INT8],
+        &params![set.0 => INT8, writer.to_owned() => TEXT],
     )?;
     let Some(row) = row else { return Ok(None) };
     let now = time(&row, 24)?;
     let revision: i64 = row.try_get(15)?;
+    let batch: Option<i64> = row.try_get(25)?;
+    let cached = cached.filter(|cached| cached.batch == batch && cached.revision <= revision);
     let state = match cached {
-        Some(Cached { revision: known, state }) if known == revision => {
+        Some(Cached { revision: known, state, .. }) if known == revision => {
             SetState { rule: page_rule(&row)?, ..state }
         }
-        Some(Cached { revision: known, state }) => {
+        Some(Cached { revision: known, state, .. }) => {
             let mut shards = state.shards;
             refresh_shards(&mut statements, set, known, &mut shards, &row)?;
             read_state(&row, shards)?
         }
         None => read_state(&row, load_shards(&mut statements, set, &row, rule)?)?,
     };
-    Ok(Some((Locked { cached: Cached { revision, state }, now }, statements)))
+    Ok(Some((Locked { cached: Cached { revision, batch, state }, now }, statements)))
 }
 
 fn page_rule(row: &Row) -> Result<PageRule, Failure> {

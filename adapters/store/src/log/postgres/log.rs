@@ -1,6 +1,7 @@
 //! The change log on PostgreSQL.
 
 use crate::database::queue::Queue;
+use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{
     BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning,
 };
@@ -12,7 +13,7 @@ use crate::log::postgres::rows::{
     read_witnessed, resource_columns, time, version_columns,
 };
 use crate::log::postgres::schema::migrate;
-use crate::log::postgres::statements::{BEGIN_SNAPSHOT, Statements, params};
+use crate::log::postgres::statements::{Statements, params};
 use crate::log::postgres::tables::{PostgresTables, key_range};
 use crate::log::postgres::watch::Watch;
 use crate::log::postgres::writer::LogWriter;
@@ -39,8 +40,6 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Most connections of a node to the database by default.
-const CONNECTIONS: usize = 24;
 /// Threads that record changes, each for some of the sets.
 const WRITERS: usize = 4;
 /// Rows in the first part of a read.
@@ -100,7 +99,7 @@ impl PostgresOptions {
             config.password(password);
         }
         config.application_name("abreast");
-        let client = Arc::new(Client::new(config, self.tls, CONNECTIONS)?);
+        let client = Arc::new(Client::new(config, self.tls.as_ref())?);
         migrate(&client)?;
         let watch = Arc::new(Watch::default());
         let mut name = [0; 8];
@@ -211,6 +210,7 @@ const LATEST: &str = concat!(
 impl PostgresLog {
     /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
     /// given; with `target_session_attrs=read-write`, the host that accepts changes is used.
+    /// The next host is tried if one refuses connections, but not if one does not answer at all.
     ///
     /// # Errors
     /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.
@@ -286,50 +286,59 @@ impl PostgresLog {
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), LogError> {
         self.head(set)?;
-        let (mut from, mut is_first) = (range.start.clone(), true);
         let doing = "cannot read the resources";
         repeat(doing, || {
-            let was_first = is_first;
-            let scanned =
-                self.scan_parts(sql, key, (set, range), (&mut from, &mut is_first), visit);
-            match scanned {
+            let mut visited = false;
+            match self.scan_parts(set, range, (sql, key), &mut |row| {
+                visited = true;
+                visit(row)
+            }) {
                 // Visited rows cannot be visited again.
-                Err(failure) if was_first && !is_first => Ok(Err(failure)),
+                Err(failure) if visited => Ok(Err(failure)),
                 scanned => scanned.map(Ok),
             }
         })?
         .map_err(|failure| failure.into_error(doing))
     }
 
-    /// Visits the rows after `from`, or from there on if `is_first`, in one transaction.
+    /// Visits the rows in one transaction.
     fn scan_parts(
         &self,
-        sql: &str,
-        key: usize,
-        (set, range): (SetId, &KeyRange),
-        (from, is_first): (&mut String, &mut bool),
+        set: SetId,
+        range: &KeyRange,
+        (sql, key): (&str, usize),
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
-        let mut most = READ_FIRST;
-        let params = |from: &str, is_first: bool, most: i64| {
-            params![
-                set.0 => INT8, from.to_owned() => TEXT, is_first => BOOL, range.end.clone() => TEXT, most => INT8,
-            ]
+        // No stored key has the character U+0000: bounds with it are between two possible keys.
+        let (mut from, mut included) = match range.start.split_once('\0') {
+            Some((before, _)) => (before.to_owned(), false),
+            None => (range.start.clone(), true),
         };
-        let (mut statements, _) =
-            Statements::begin_with(&self.client, BEGIN_SNAPSHOT, "SELECT 1", &[])?;
+        let end = range.end.as_ref().map(|end| match end.split_once('\0') {
+            Some((before, _)) => format!("{before}\u{1}"),
+            None => end.clone(),
+        });
+        let mut most = READ_FIRST;
+        let mut statements = Statements::snapshot(&self.client)?;
         loop {
-            let rows = statements.query(sql, &params(from, *is_first, most))?;
+            let params = params![
+                set.0 => INT8, from => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
+            ];
+            let rows = statements.query(sql, &params)?;
             for row in &rows {
-                *is_first = false;
                 if visit(row)?.is_break() {
-                    return statements.commit();
+                    return Ok(());
                 }
             }
             match rows.last() {
-                Some(last) if rows.len() as i64 == most => *from = last.try_get(key)?,
-                _ => return statements.commit(),
+                Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
+                _ => {
+                    // All rows were visited, whatever the end of the transaction answers.
+                    drop(statements.commit());
+                    return Ok(());
+                }
             }
+            included = false;
             most = (most * 8).min(READ_MAX);
         }
     }
@@ -421,6 +430,9 @@ impl ChangeLog for PostgresLog {
 
     fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
         const DOING: &str = "cannot find a set";
+        if slug.contains('\0') {
+            return Ok(None);
+        }
         let rows = self.query(
             DOING,
             "SELECT id FROM abreast.sets WHERE slug = $1",
@@ -447,12 +459,10 @@ impl ChangeLog for PostgresLog {
     }
 
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
-        for (set, position) in known {
-            if self.head(*set)?.position > *position {
-                return Ok(true);
-            }
+        if is_beyond(self, known)? {
+            return Ok(true);
         }
-        let seen = || Ok(self.watch.is_beyond(known));
+        let seen = || Ok(self.watch.is_beyond(known) && is_beyond(self, known)?);
         self.watch.during(|| self.watch.signal.wait_until(timeout, seen))
     }
 

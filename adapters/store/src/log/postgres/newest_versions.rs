@@ -20,7 +20,7 @@ pub(crate) struct NewestVersions {
 
 impl NewestVersions {
     /// The versions of keys, not read yet.
-    pub(crate) fn of(hashes: Vec<Vec<u8>>, positions: Vec<i64>) -> Self {
-        Self { hashes, positions, ..Self::default() }
+    pub(crate) fn of(hashes: Vec<Vec<u8>>) -> Self {
+        Self { hashes, ..Self::default() }
     }
 }

@@ -15,25 +15,36 @@ const PART: &str = "log";
 /// Brings the tables to the newest schema. Nodes that start at the same time wait for each other.
 pub(crate) fn migrate(client: &Client) -> Result<(), LogError> {
     client.read("cannot open the database", |connection| check_encoding(client, connection))??;
-    client.read("cannot make the tables", |connection| {
-        // Two nodes may create the schema at once; one of them fails then, and finds it.
-        loop {
-            let created = client.wait(async {
-                Ok(connection
-                    .batch_execute(
-                        "CREATE SCHEMA IF NOT EXISTS abreast;
-                         CREATE TABLE IF NOT EXISTS abreast.schemas
-                           (part TEXT PRIMARY KEY, version INTEGER NOT NULL)",
-                    )
-                    .await?)
-            });
-            match created {
-                Err(Failure::Database(error)) if is_race(&error) => {}
-                created => return created,
-            }
-        }
-    })?;
+    client.read("cannot make the tables", |connection| create(client, connection))?;
     client.read("cannot migrate the tables", |connection| upgrade(client, connection))?
+}
+
+/// Creates the schema, unless it exists: a user without the right to create one can open it.
+fn create(client: &Client, connection: &mut Object) -> Result<(), Failure> {
+    loop {
+        let exists = client.wait(async {
+            let sql = "SELECT to_regclass('abreast.schemas') IS NOT NULL";
+            let rows = connection.query_typed(sql, &[]).await?;
+            Ok(rows.first().map_or(Ok(false), |row| row.try_get(0))?)
+        })?;
+        if exists {
+            return Ok(());
+        }
+        let created = client.wait(async {
+            Ok(connection
+                .batch_execute(
+                    "CREATE SCHEMA IF NOT EXISTS abreast;
+                     CREATE TABLE IF NOT EXISTS abreast.schemas
+                       (part TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+                )
+                .await?)
+        });
+        match created {
+            // Two nodes may create the schema at once; one of them fails then, and finds it.
+            Err(Failure::Database(error)) if is_race(&error) => {}
+            created => return created,
+        }
+    }
 }
 
 fn is_race(error: &tokio_postgres::Error) -> bool {
@@ -67,14 +78,22 @@ fn check_encoding(
 }
 
 fn upgrade(client: &Client, connection: &mut Object) -> Result<Result<(), LogError>, Failure> {
+    let known = MIGRATIONS.len();
+    let version = "SELECT version FROM abreast.schemas WHERE part = $1";
     client.wait(async {
+        let rows = connection.query_typed(version, &[(&PART, Type::TEXT)]).await?;
+        let is_newest = rows
+            .first()
+            .is_some_and(|row| row.try_get::<_, i32>(0).is_ok_and(|found| found == known as i32));
+        if is_newest {
+            return Ok(Ok(()));
+        }
         let transaction = connection.transaction().await?;
         transaction.batch_execute("LOCK TABLE abreast.schemas IN EXCLUSIVE MODE").await?;
         let rows = transaction
-            .query_typed("SELECT version FROM abreast.schemas WHERE part = $1", &[(&PART, Type::TEXT)])
+            .query_typed(version, &[(&PART, Type::TEXT)])
             .await?;
         let version = rows.first().map_or(Ok(0), |row| row.try_get::<_, i32>(0))?;
-        let known = MIGRATIONS.len();
         if usize::try_from(version).is_ok_and(|version| version > known) {
             return Ok(Err(LogError::new(
                 ErrorKind::Corrupt,

@@ -1,20 +1,26 @@
 //! One transaction, whose writes are sent together.
 
-use crate::log::postgres::client::Client;
+use crate::log::postgres::client::{Client, Use};
 use crate::log::postgres::failure::Failure;
 use deadpool_postgres::Object;
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::try_join;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 /// Starts a transaction that changes rows. The server ends it if it waits 10 s for the next
-/// statement, so that a stopped node does not hold the lock of a set, or 20 s for a lock.
-const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
-                     SET LOCAL lock_timeout = '20s'; SET LOCAL enable_bitmapscan = off";
+/// statement, or 20 s for a node to take its answer, so that a stopped node does not hold the lock of
+/// a set. A transaction waits 5 s for a lock.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+                     SET LOCAL idle_in_transaction_session_timeout = '10s'; \
+                     SET LOCAL tcp_user_timeout = '20s'; \
+                     SET LOCAL lock_timeout = '5s'; SET LOCAL enable_bitmapscan = off";
 /// Starts a transaction that reads one snapshot in parts. Before a table was analyzed, the planner
 /// would read and sort all rows for each part: the settings leave it the index.
-pub(crate) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
-                                         SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                              SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
 /// Most statements that wait to be sent.
 const PENDING_MAX: usize = 1_000;
 
@@ -45,25 +51,23 @@ impl<'c> Statements<'c> {
         sql: &str,
         params: &[Param],
     ) -> Result<(Self, Option<Row>), Failure> {
-        Self::begin_with(client, BEGIN, sql, params)
-    }
-
-    /// As [`Self::begin`], with other words.
-    pub(crate) fn begin_with(
-        client: &'c Client,
-        begin: &str,
-        sql: &str,
-        params: &[Param],
-    ) -> Result<(Self, Option<Row>), Failure> {
-        let connection = client.connection()?;
+        let connection = client.connection(Use::Write)?;
         let statements = Self { client, connection: Some(connection), pending: Vec::new() };
         let rows = client.wait(async {
             // Sent together, answered in order.
-            let begin = async { Ok(statements.connection()?.batch_execute(begin).await?) };
+            let begin = async { Ok(statements.connection()?.batch_execute(BEGIN).await?) };
             let ((), rows) = try_join(begin, statements.ask(sql, params)).await?;
             Ok(rows)
         })?;
         Ok((statements, rows.into_iter().next()))
+    }
+
+    /// Begins a transaction that reads one snapshot.
+    pub(crate) fn snapshot(client: &'c Client) -> Result<Self, Failure> {
+        let connection = client.connection(Use::Scan)?;
+        let statements = Self { client, connection: Some(connection), pending: Vec::new() };
+        client.wait(async { Ok(statements.connection()?.batch_execute(BEGIN_SNAPSHOT).await?) })?;
+        Ok(statements)
     }
 
     /// Adds a write, which is sent together with others.
@@ -80,8 +84,14 @@ impl<'c> Statements<'c> {
     pub(crate) fn query(&mut self, sql: &str, params: &[Param]) -> Result<Vec<Row>, Failure> {
         let pending = std::mem::take(&mut self.pending);
         self.client.wait(async {
-            let ((), rows) = try_join(self.tell(&pending), self.ask(sql, params)).await?;
-            Ok(rows)
+            let sent = self.tell(&pending).await?;
+            let mut rows = Box::pin(self.ask(sql, params));
+            let first = poll_once(rows.as_mut()).await;
+            answers(sent).await?;
+            match first {
+                Poll::Ready(rows) => rows,
+                Poll::Pending => rows.await,
+            }
         })
     }
 
@@ -97,16 +107,29 @@ impl<'c> Statements<'c> {
     /// Sends the waiting writes in one round trip, in their order.
     pub(crate) fn send(&mut self) -> Result<(), Failure> {
         let pending = std::mem::take(&mut self.pending);
-        if pending.is_empty() { Ok(()) } else { self.client.wait(self.tell(&pending)) }
+        if pending.is_empty() {
+            return Ok(());
+        }
+        self.client.wait(async { answers(self.tell(&pending).await?).await })
     }
 
-    async fn tell(&self, pending: &[(&'static str, Vec<Param>)]) -> Result<(), Failure> {
+    /// Sends writes in their order; their answers follow.
+    async fn tell<'p>(
+        &'p self,
+        pending: &'p [(&'static str, Vec<Param>)],
+    ) -> Result<Vec<Answer<'p>>, Failure> {
         let connection = self.connection()?;
-        try_join_all(pending.iter().map(|(sql, params)| async move {
-            connection.execute_typed(sql, &borrowed(params)).await
-        }))
-        .await?;
-        Ok(())
+        let mut sent = Vec::with_capacity(pending.len());
+        for (sql, params) in pending {
+            let mut answer: Answer<'_> =
+                Box::pin(async move { connection.execute_typed(sql, &borrowed(params)).await });
+            // A statement is sent when it is polled for the first time.
+            match poll_once(answer.as_mut()).await {
+                Poll::Ready(done) => drop(done?),
+                Poll::Pending => sent.push(answer),
+            }
+        }
+        Ok(sent)
     }
 
     async fn ask(&self, sql: &str, params: &[Param]) -> Result<Vec<Row>, Failure> {
@@ -135,6 +158,20 @@ impl Drop for Statements<'_> {
             drop(Object::take(connection));
         }
     }
+}
+
+/// The answer to a write.
+type Answer<'p> = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + 'p>>;
+
+async fn answers(sent: Vec<Answer<'_>>) -> Result<(), Failure> {
+    for answer in sent {
+        answer.await?;
+    }
+    Ok(())
+}
+
+async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
 fn borrowed(params: &[Param]) -> Vec<(&(dyn ToSql + Sync), Type)> {

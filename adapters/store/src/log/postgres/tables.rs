@@ -2,14 +2,14 @@
 
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::newest_versions::NewestVersions;
-use crate::log::postgres::rows::{bytes_of, key_hash, read_resource, resource_columns};
+use crate::log::postgres::rows::{bytes_of, content, key_hash, read_resource, resource_columns};
 use crate::log::postgres::statements::{Statements, params};
 use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::tables::Tables;
 use abreast_core::batch::{Name, Now};
-use abreast_core::{Page, Position, SetId};
+use abreast_core::{Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -160,6 +160,10 @@ impl Tables for PostgresTables<'_> {
     /// A whole batch, since each part needs round trips.
     const PART: usize = 10_000;
 
+    fn announce(&mut self, keys: &[&str]) {
+        self.newest = NewestVersions::of(keys.iter().map(|key| key_hash(key)).collect());
+    }
+
     fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k>, Failure> {
         if keys.is_empty() {
             return Ok(HashMap::new());
@@ -171,18 +175,20 @@ impl Tables for PostgresTables<'_> {
                 resource_columns!(),
                 " FROM abreast.resources WHERE set_id = $1 AND key_hash = ANY ($2)"
             ),
-            &params![self.set => INT8, hashes.clone() => BYTEA_ARRAY],
+            &params![self.set => INT8, hashes => BYTEA_ARRAY],
         )?;
         let mut found = HashMap::with_capacity(rows.len());
         let mut positions = Vec::new();
         for row in &rows {
-            let resource = Box::new(read_resource(row)?);
-            let Ok(place) = keys.binary_search(&resource.key.as_str()) else { continue };
-            let bytes = row_bytes(row, &resource.key)?;
+            let Ok(place) = keys.binary_search(&row.try_get::<_, &str>(7)?) else { continue };
+            let read = read_resource(row);
+            let is_damaged = read.is_err();
+            let resource = Box::new(read.unwrap_or_else(|_| unlike_all(row)));
+            let bytes = row_bytes(row, keys[place]).unwrap_or(0);
             positions.extend(resource.state.content.map(|_| resource.position.0 as i64));
-            found.insert(keys[place], StoredRow { resource, bytes, is_damaged: false });
+            found.insert(keys[place], StoredRow { resource, bytes, is_damaged });
         }
-        self.newest = NewestVersions::of(hashes, positions);
+        self.newest.positions = positions;
         Ok(found)
     }
 
@@ -379,6 +385,13 @@ impl Columns {
             description: column(new, |new| new.description.clone()),
         }
     }
+}
+
+/// In place of a damaged row: every new change replaces it, since a resource never has this length.
+fn unlike_all(row: &Row) -> Resource {
+    let content = content(row, 6).ok().flatten();
+    let state = State { length: Some(u64::MAX), content, ..State::default() };
+    Resource { state, ..Resource::default() }
 }
 
 /// Estimated size of a stored resource's entry in a document, in bytes.

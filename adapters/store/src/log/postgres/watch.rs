@@ -85,7 +85,8 @@ impl Watch {
         for (set, position) in read {
             let seen = heads.entry(*set).or_default();
             changed |= *position > *seen;
-            *seen = (*position).max(*seen);
+            // A database that was restored may be behind.
+            *seen = *position;
         }
         drop(heads);
         if changed {

@@ -1,6 +1,6 @@
 //! The threads of a node that record changes, each set in transactions of its own.
 
-use crate::database::queue::Queue;
+use crate::database::queue::{AbandonOnDrop, Queue, answer};
 use crate::log::apply;
 use crate::log::limits::{import_is_complete, no_set, still_importing};
 use crate::log::postgres::client::Client;
@@ -13,7 +13,7 @@ use crate::log::set_state::SetState;
 use crate::log::versions;
 use crate::log::work::{Job, Outcome, Work};
 use abreast_core::batch::IDEMPOTENCY_AGE;
-use abreast_core::{Appended, Change, Clock, LogError, SetId, ShardRule};
+use abreast_core::{Appended, Change, Clock, ErrorKind, LogError, SetId, ShardRule};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ const UNKNOWN_LIMIT: Duration = Duration::from_secs(30);
 /// Pauses between two attempts.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Interval of searches for old idempotency keys and writers.
-const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
+const PRUNE_EVERY_MICROS: u64 = 3_600_000_000;
 /// Most idempotency keys deleted in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 /// Age at which the record of a writer's last batch is deleted.
@@ -71,6 +71,7 @@ enum Failed {
 impl LogWriter {
     /// Processes jobs until the queue is closed and empty.
     pub(crate) fn run(mut self, queue: &Queue<Job>) {
+        let _abandon = AbandonOnDrop(queue);
         loop {
             let group = queue.take();
             if group.is_empty() {
@@ -97,33 +98,39 @@ impl LogWriter {
         let Some(set) = jobs.first().and_then(|job| job.work.set()) else {
             for job in jobs {
                 if let Work::Refuse(error) = job.work {
-                    job.reply.send(Err(error));
+                    answer(|| job.reply.send(Err(error)));
                 }
             }
             return;
         };
         let work: Vec<&Work> = jobs.iter().map(|job| &job.work).collect();
-        let recorded = catch_unwind(AssertUnwindSafe(|| self.record(set, &work)));
-        let results = recorded.unwrap_or_else(|_| {
-            self.cached.remove(&set);
-            let message = "recording stopped by a fault of the program, which is in its log";
-            Err(LogError::new(abreast_core::ErrorKind::Io, message))
-        });
-        match results {
-            Ok(results) => {
-                for (job, result) in jobs.into_iter().zip(results) {
-                    job.reply.send(result);
-                }
+        let results = match self.record_or_panic(set, &work) {
+            // One job may have spoiled the transaction of the others.
+            Err(failure) if jobs.len() > 1 && failure.kind() != ErrorKind::Busy => {
+                let alone = |work: &&Work| self.record_or_panic(set, &[*work]).and_then(one);
+                work.iter().map(alone).collect()
             }
+            Ok(results) => results,
             Err(failure) => {
                 let failure = Arc::new(failure);
-                for job in jobs {
-                    let error = LogError::new(failure.kind(), failure.to_string())
-                        .with_cause(Arc::clone(&failure));
-                    job.reply.send(Err(error));
-                }
+                let error = || {
+                    LogError::new(failure.kind(), failure.to_string())
+                        .with_cause(Arc::clone(&failure))
+                };
+                jobs.iter().map(|_| Err(error())).collect()
             }
+        };
+        for (job, result) in jobs.into_iter().zip(results) {
+            answer(|| job.reply.send(result));
         }
+    }
+
+    fn record_or_panic(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
+        catch_unwind(AssertUnwindSafe(|| self.record(set, work))).unwrap_or_else(|_| {
+            self.cached.remove(&set);
+            let message = "recording stopped by a fault of the program, which is in its log";
+            Err(LogError::new(ErrorKind::Io, message))
+        })
     }
 
     /// Records jobs of a set in one transaction, and repeats it while that may help. A lost
@@ -134,6 +141,7 @@ impl LogWriter {
         self.batch += 1;
         let begun = Instant::now();
         let mut unknown: Option<Box<Attempt>> = None;
+        let mut lost: Option<Instant> = None;
         let mut pause = RETRY_PAUSES[0];
         loop {
             let failure = match self.attempt(set, work, &mut unknown) {
@@ -144,16 +152,17 @@ impl LogWriter {
                 Err(Failed::Undone(failure)) => failure,
                 Err(Failed::Unknown(failure, attempt)) => {
                     unknown = Some(attempt);
+                    lost.get_or_insert_with(Instant::now);
                     failure
                 }
             };
-            let limit = match unknown {
-                Some(_) => UNKNOWN_LIMIT,
-                None if self.is_away => Duration::ZERO,
-                None => RETRY_LIMIT,
+            let (since, limit) = match lost {
+                Some(lost) => (lost, UNKNOWN_LIMIT),
+                None if self.is_away => (begun, Duration::ZERO),
+                None => (begun, RETRY_LIMIT),
             };
             let is_passing = failure.is_passing();
-            if !is_passing || begun.elapsed() >= limit {
+            if !is_passing || since.elapsed() >= limit {
                 self.is_away = is_passing;
                 let doing = match unknown {
                     Some(_) => {
@@ -212,21 +221,22 @@ impl LogWriter {
     ) -> Result<Prepared<'c>, Failure> {
         // A failed attempt leaves nothing in the cache.
         let cached = self.cached.remove(&set);
-        let Some((Locked { cached, now }, mut statements)) = lock(client, set, cached, self.rule)?
+        let Some((Locked { cached, now }, mut statements)) =
+            lock(client, set, &self.name, cached, self.rule)?
         else {
             return Ok(Prepared::NoSet);
         };
         if is_unknown && self.is_recorded(&mut statements, set)? {
             return Ok(Prepared::Known);
         }
-        let Cached { revision, mut state } = cached;
+        let Cached { revision, mut state, .. } = cached;
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
         let mut tables = PostgresTables::new(statements, set, revision + 1);
         let results = run(&mut state, &mut tables, work, now)?;
         store(&mut tables, &mut state)?;
         self.sign(&mut tables.statements, set, now)?;
         tables.statements.send()?;
-        let cached = Some(Cached { revision: revision + 1, state });
+        let cached = Some(Cached { revision: revision + 1, batch: Some(self.batch), state });
         let attempt = Box::new(Attempt { results, cached });
         Ok(Prepared::Write(attempt, Box::new(tables.statements)))
     }
@@ -256,7 +266,7 @@ impl LogWriter {
             ],
         )?;
         let pruned = self.pruned.entry(set).or_insert(Timestamp::MIN);
-        if now.as_micros().saturating_sub(pruned.as_micros()) <= PRUNE_EVERY_MICROS {
+        if now.as_micros().abs_diff(pruned.as_micros()) <= PRUNE_EVERY_MICROS {
             return Ok(());
         }
         *pruned = now;
@@ -278,6 +288,11 @@ enum Prepared<'c> {
     Write(Box<Attempt>, Box<Statements<'c>>),
     Known,
     NoSet,
+}
+
+/// The result of the only job of a group.
+fn one(mut results: Vec<JobResult>) -> JobResult {
+    results.pop().unwrap_or_else(|| Err(LogError::new(ErrorKind::Io, "a job got no result")))
 }
 
 /// Runs the jobs of a set inside its transaction. Appends in a row are one batch.
