@@ -432,9 +432,9 @@ mod tests {
             let text = metrics.render();
             let value =
                 text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
-            value?.parse::<f64>().ok().filter(|seconds| *seconds > 0.0)
+            value?.parse::<f64>().ok().filter(|seconds| seconds.fract() > 0.0)
         });
-        assert!(processor_time.is_some_and(|seconds| seconds.fract() > 0.0), "{processor_time:?}");
+        assert!(processor_time.is_some(), "parts of seconds are counted");
         assert!(Metrics::install().is_err());
     }
 }
