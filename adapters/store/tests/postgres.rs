@@ -614,3 +614,18 @@ fn versions_of_a_batch_are_read_together() {
     let reads = server.log().lines().filter(is_read).count();
     assert!(reads < 5, "{reads} statements");
 }
+
+#[test]
+fn a_silent_host_is_passed_over() {
+    let name = "a_silent_host_is_passed_over";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("letters");
+    // It accepts connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let first = format!("@127.0.0.1:{},", silent.local_addr().unwrap().port());
+    let log = open(&format!("{}?target_session_attrs=read-write", url.replace('@', &first)));
+    let set = ready(&log);
+    append(&log, set, vec![put("a".to_owned(), 1)]).unwrap();
+    assert_eq!(keys(&log, set), ["a"]);
+}

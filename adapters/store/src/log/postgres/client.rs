@@ -1,14 +1,17 @@
 //! Connections to PostgreSQL, for callers that block.
 
 use crate::log::postgres::failure::Failure;
+use crate::log::postgres::hosts::{HOST_LIMIT, Hosts};
 use abreast_core::{ErrorKind, LogError};
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    ConfigConnectImpl, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Time limit for a connection, and for a free place among the connections.
+/// Time limit for a free place among the connections, and for a connection to a single host.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Time limit for the answer to a statement.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -46,14 +49,19 @@ impl Client {
         mut config: Config,
         tls: Option<&MakeRustlsConnect>,
     ) -> Result<Self, LogError> {
-        config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(ANSWER_LIMIT);
+        config.tcp_user_timeout(ANSWER_LIMIT);
         config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE).keepalives_retries(3);
-        let limit = Some(CONNECT_LIMIT);
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()) as u32;
+        let limit = Some(CONNECT_LIMIT.max(HOST_LIMIT * (hosts + 1)));
         let pool = |connections| {
             let options = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-            let manager = match tls {
-                Some(tls) => Manager::from_config(config.clone(), tls.clone(), options),
-                None => Manager::from_config(config.clone(), NoTls, options),
+            let given = config.clone();
+            let manager = if let Some(tls) = tls {
+                let connect = ConfigConnectImpl { tls: tls.clone() };
+                Manager::from_connect(given, Hosts::of(&config, connect), options)
+            } else {
+                let connect = ConfigConnectImpl { tls: NoTls };
+                Manager::from_connect(given, Hosts::of(&config, connect), options)
             };
             Pool::builder(manager)
                 .max_size(connections)

@@ -210,7 +210,7 @@ const LATEST: &str = concat!(
 impl PostgresLog {
     /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
     /// given; with `target_session_attrs=read-write`, the host that accepts changes is used.
-    /// The next host is tried if one refuses connections, but not if one does not answer at all.
+    /// A host that does not answer within 3 s is passed over.
     ///
     /// # Errors
     /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.

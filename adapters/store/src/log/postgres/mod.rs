@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod failure;
+pub(crate) mod hosts;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod newest_versions;
