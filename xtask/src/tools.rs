@@ -1,6 +1,6 @@
 //! Programs and collections that the tests use, and which of them are installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
@@ -136,9 +136,13 @@ fn program(name: &str, package: &str) -> Result<PathBuf> {
 fn postgres() -> Result<PathBuf> {
     let find = || {
         let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let folders = installed.map(|version| version.path().join("bin"));
-        let in_path = find_program("initdb").and_then(|path| path.parent().map(PathBuf::from));
-        folders.chain(in_path).filter(|folder| folder.join("initdb").is_file()).max()
+        let newest = installed
+            .map(|version| version.path().join("bin"))
+            .filter(|folder| is_whole(folder))
+            .max();
+        newest.or_else(|| {
+            find_program("initdb")?.parent().filter(|folder| is_whole(folder)).map(PathBuf::from)
+        })
     };
     if let Some(folder) = find() {
         return Ok(folder);
@@ -150,4 +154,9 @@ fn postgres() -> Result<PathBuf> {
             bail!("the package postgresql is installed, and there is still no program `initdb`")
         }
     }
+}
+
+/// Whether a folder has all programs that the tests start.
+fn is_whole(folder: &Path) -> bool {
+    ["initdb", "postgres", "psql"].iter().all(|program| folder.join(program).is_file())
 }
