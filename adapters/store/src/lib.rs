@@ -8,7 +8,7 @@ mod maintenance;
 pub mod mirror;
 
 #[cfg(feature = "postgres")]
-pub use log::postgres::log::{PostgresLog, PostgresOptions};
+pub use log::postgres::{log::PostgresLog, options::PostgresOptions};
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
 pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::former_sets::{

@@ -2,11 +2,12 @@
 //! that are written in the same transaction.
 
 use abreast_core::{
-    Beginning, Change, ErrorKind, LogError, NewSet, SetId, check_change, check_witness, shown,
+    Beginning, Change, ErrorKind, Imported, LogError, NewSet, SetId, check_change, check_key,
+    check_state, check_witness, shown,
 };
 
 /// Most changes in one batch.
-pub(crate) const BATCH_MAX: usize = 10_000;
+const BATCH_MAX: usize = 10_000;
 /// Longest name of a set.
 const SLUG_BYTES_MAX: usize = 64;
 /// Most changes in one page: a Sitemap's limit [rs-core §7].
@@ -21,6 +22,27 @@ pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
         )));
     }
     changes.iter().try_for_each(check_change)
+}
+
+/// Passes items on in batches of at most [`BATCH_MAX`].
+pub(crate) fn in_batches<T>(
+    mut items: Vec<T>,
+    mut each: impl FnMut(Vec<T>) -> Result<(), LogError>,
+) -> Result<(), LogError> {
+    while items.len() > BATCH_MAX {
+        let rest = items.split_off(BATCH_MAX);
+        each(items)?;
+        items = rest;
+    }
+    each(items)
+}
+
+/// Checks resources before they are imported.
+pub(crate) fn check_imported(resources: &[Imported]) -> Result<(), LogError> {
+    resources.iter().try_for_each(|resource| {
+        check_key(&resource.key)?;
+        check_state(&resource.key, &resource.state, &resource.witness)
+    })
 }
 
 /// Checks that fingerprints are within the limits.

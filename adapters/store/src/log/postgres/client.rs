@@ -8,7 +8,8 @@ use deadpool_postgres::{
 };
 use std::future::Future;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Time limit for a free place among the connections, and for a connection to a single host.
@@ -124,6 +125,18 @@ impl Client {
                 drop(Object::take(connection));
             }
             result
+        })
+    }
+
+    /// Runs one statement that reads.
+    pub(crate) fn query(
+        &self,
+        doing: &str,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, LogError> {
+        self.read(doing, |connection| {
+            self.wait(async { Ok(connection.query_typed(sql, params).await?) })
         })
     }
 }

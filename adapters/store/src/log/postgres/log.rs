@@ -3,20 +3,19 @@
 use crate::database::queue::Queue;
 use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{
-    BATCH_MAX, check_batch, check_set, check_witnesses, no_set, other_beginning,
+    check_batch, check_imported, check_set, check_witnesses, in_batches, no_set, other_beginning,
 };
 use crate::log::postgres::client::{Client, repeat};
 use crate::log::postgres::failure::Failure;
 use crate::log::postgres::load::{read_state, set_columns};
 use crate::log::postgres::rows::{
-    change_columns, content, key_hash, position, read_change, read_resource, read_version,
-    read_witnessed, resource_columns, time, version_columns,
+    change_columns, content, key_hash, position, read_resource, read_version, read_witnessed,
+    resource_columns, time, version_columns,
 };
-use crate::log::postgres::schema::migrate;
 use crate::log::postgres::statements::{Statements, params};
 use crate::log::postgres::tables::{PostgresTables, key_range};
+use crate::log::postgres::texts::{check_imported_texts, check_texts};
 use crate::log::postgres::watch::Watch;
-use crate::log::postgres::writer::LogWriter;
 use crate::log::set_state::SetState;
 use crate::log::shards::LiveShards;
 use crate::log::versions::{add_current, current, stored_from};
@@ -24,126 +23,16 @@ use crate::log::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Beginning, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind,
     Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet,
-    SetId, Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key,
-    check_state,
+    SetId, Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed,
 };
 use abreast_webtypes::Timestamp;
-use std::collections::HashMap;
 use std::fmt;
-use std::ops::ControlFlow;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres_rustls::MakeRustlsConnect;
-
-/// Threads that record changes, each for some of the sets.
-const WRITERS: usize = 4;
-/// Rows in the first part of a read.
-const READ_FIRST: i64 = 32;
-/// Most rows in a part of a read.
-const READ_MAX: i64 = 500;
-
-/// Options for opening a [`PostgresLog`].
-#[derive(Clone, Default)]
-pub struct PostgresOptions {
-    shard_rule: ShardRule,
-    clock: Option<Arc<dyn Clock>>,
-    tls: Option<MakeRustlsConnect>,
-    password: Option<String>,
-}
-
-impl PostgresOptions {
-    /// Sets other sizes for shards than [`ShardRule::DEFAULT`].
-    #[must_use]
-    pub const fn with_shard_rule(mut self, rule: ShardRule) -> Self {
-        self.shard_rule = rule;
-        self
-    }
-
-    /// Takes the time from a clock, for tests, in place of the database's clock. Clocks of nodes may
-    /// differ.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Uses TLS, if the server offers it or `sslmode=require` is in the URL.
-    #[must_use]
-    pub fn with_tls(mut self, tls: rustls::ClientConfig) -> Self {
-        self.tls = Some(MakeRustlsConnect::new(tls));
-        self
-    }
-
-    /// Sets a password that is not in the URL.
-    #[must_use]
-    pub fn with_password(mut self, password: impl Into<String>) -> Self {
-        self.password = Some(password.into());
-        self
-    }
-
-    /// Opens the database at a URL. See [`PostgresLog::open`].
-    ///
-    /// # Errors
-    /// See [`PostgresLog::open`].
-    pub fn open(self, url: &str) -> Result<PostgresLog, LogError> {
-        let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
-            let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
-            LogError::new(ErrorKind::Refused, message).with_cause(cause)
-        })?;
-        if let Some(password) = self.password {
-            config.password(password);
-        }
-        config.application_name("abreast");
-        let client = Arc::new(Client::new(config, self.tls.as_ref())?);
-        migrate(&client)?;
-        let watch = Arc::new(Watch::default());
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).map_err(|cause| {
-            LogError::new(ErrorKind::Io, format!("no random number for a writer: {cause}"))
-        })?;
-        let name = u64::from_le_bytes(name);
-        let (mut queues, mut threads) = (Vec::new(), Vec::new());
-        for number in 0..WRITERS {
-            let queue = Arc::new(Queue::default());
-            let writer = LogWriter {
-                client: Arc::clone(&client),
-                clock: self.clock.clone(),
-                rule: self.shard_rule,
-                watch: Arc::clone(&watch),
-                name: format!("{name:016x}-{number}"),
-                cached: HashMap::new(),
-                pruned: HashMap::new(),
-                batch: 0,
-                is_away: false,
-            };
-            let taken = Arc::clone(&queue);
-            threads.push(thread("log-writer", move || writer.run(&taken))?);
-            queues.push(queue);
-        }
-        let (watched, reader) = (Arc::clone(&watch), Arc::clone(&client));
-        threads.push(thread("log-watch", move || watched.run(&reader))?);
-        Ok(PostgresLog { client, queues, watch, threads, rule: self.shard_rule, clock: self.clock })
-    }
-}
-
-impl fmt::Debug for PostgresOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresOptions")
-            .field("shard_rule", &self.shard_rule)
-            .finish_non_exhaustive()
-    }
-}
-
-fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, LogError> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|cause| {
-        LogError::new(ErrorKind::Io, "cannot start a thread for the store").with_cause(cause)
-    })
-}
+use tokio_postgres::types::Type;
 
 /// A change log in a PostgreSQL database, in which any number of nodes record.
 ///
@@ -156,12 +45,12 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 /// Statements are not prepared and transactions do not depend on a session, so a proxy that gives
 /// each transaction another connection may be between.
 pub struct PostgresLog {
-    client: Arc<Client>,
-    queues: Vec<Arc<Queue<Job>>>,
-    watch: Arc<Watch>,
-    threads: Vec<JoinHandle<()>>,
-    rule: ShardRule,
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) queues: Vec<Arc<Queue<Job>>>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) rule: ShardRule,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 impl fmt::Debug for PostgresLog {
@@ -208,16 +97,6 @@ const LATEST: &str = concat!(
 );
 
 impl PostgresLog {
-    /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
-    /// given; with `target_session_attrs=read-write`, the host that accepts changes is used.
-    /// A host that does not answer within 3 s is passed over.
-    ///
-    /// # Errors
-    /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.
-    pub fn open(url: &str) -> Result<Self, LogError> {
-        PostgresOptions::default().open(url)
-    }
-
     fn call(&self, set: SetId, work: Work) -> Result<Outcome, LogError> {
         let (sender, receiver) = sync_channel(1);
         self.queue_of(set).push(Job { work, reply: Reply::Call(sender) });
@@ -229,123 +108,9 @@ impl PostgresLog {
         &self.queues[set.0.unsigned_abs() as usize % self.queues.len()]
     }
 
-    fn query(
-        &self,
-        doing: &str,
-        sql: &str,
-        params: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<Row>, LogError> {
-        self.client.read(doing, |connection| {
-            self.client.wait(async { Ok(connection.query_typed(sql, params).await?) })
-        })
-    }
-
-    /// Visits the changes that a statement selects, a part at a time, up to a position.
-    fn read_parts(
-        &self,
-        sql: &str,
-        set: SetId,
-        (mut after, until): (Position, Position),
-        visit: Visit<'_, ChangeRecord>,
-    ) -> Result<(), LogError> {
-        const DOING: &str = "cannot read the log";
-        let mut most = READ_FIRST;
-        while after < until {
-            let rows = self.query(
-                DOING,
-                sql,
-                &[
-                    (&set.0, Type::INT8),
-                    (&(after.0 as i64), Type::INT8),
-                    (&(until.0 as i64), Type::INT8),
-                    (&most, Type::INT8),
-                ],
-            )?;
-            for row in &rows {
-                let change = read_change(row).map_err(|failure| failure.into_error(DOING))?;
-                after = change.position;
-                if visit(&change).is_break() {
-                    return Ok(());
-                }
-            }
-            if (rows.len() as i64) < most {
-                return Ok(());
-            }
-            most = (most * 8).min(READ_MAX);
-        }
-        Ok(())
-    }
-
-    /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time. `key`
-    /// is the column of the key.
-    fn scan_rows(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        (sql, key): (&str, usize),
-        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), LogError> {
-        self.head(set)?;
-        let doing = "cannot read the resources";
-        repeat(doing, || {
-            let mut visited = false;
-            match self.scan_parts(set, range, (sql, key), &mut |row| {
-                visited = true;
-                visit(row)
-            }) {
-                // Visited rows cannot be visited again.
-                Err(failure) if visited => Ok(Err(failure)),
-                scanned => scanned.map(Ok),
-            }
-        })?
-        .map_err(|failure| failure.into_error(doing))
-    }
-
-    /// Visits the rows in one transaction.
-    fn scan_parts(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        (sql, key): (&str, usize),
-        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), Failure> {
-        // No stored key has the character U+0000: bounds with it are between two possible keys.
-        let (mut from, mut included) = match range.start.split_once('\0') {
-            Some((before, _)) => (before.to_owned(), false),
-            None => (range.start.clone(), true),
-        };
-        let end = range.end.as_ref().map(|end| match end.split_once('\0') {
-            Some((before, _)) => format!("{before}\u{1}"),
-            None => end.clone(),
-        });
-        let mut most = READ_FIRST;
-        let mut statements = Statements::snapshot(&self.client)?;
-        loop {
-            let params = params![
-                set.0 => INT8, from => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
-            ];
-            let rows = statements.query(sql, &params)?;
-            for row in &rows {
-                if visit(row)?.is_break() {
-                    return Ok(());
-                }
-            }
-            match rows.last() {
-                Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
-                _ => {
-                    // All rows were visited, whatever the end of the transaction answers.
-                    drop(statements.commit());
-                    return Ok(());
-                }
-            }
-            included = false;
-            most = (most * 8).min(READ_MAX);
-        }
-    }
-
     fn resource_row(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
         const DOING: &str = "cannot read a resource";
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             concat!(
                 "SELECT ",
@@ -422,7 +187,8 @@ impl ChangeLog for PostgresLog {
 
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         const DOING: &str = "cannot read the sets";
-        let rows = self.query(DOING, "SELECT id, slug FROM abreast.sets ORDER BY id", &[])?;
+        let rows =
+            self.client.query(DOING, "SELECT id, slug FROM abreast.sets ORDER BY id", &[])?;
         each(DOING, &rows, |row| {
             Ok(ResourceSet { id: SetId(row.try_get(0)?), slug: row.try_get(1)? })
         })
@@ -433,7 +199,7 @@ impl ChangeLog for PostgresLog {
         if slug.contains('\0') {
             return Ok(None);
         }
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT id FROM abreast.sets WHERE slug = $1",
             &[(&slug, Type::TEXT)],
@@ -443,12 +209,12 @@ impl ChangeLog for PostgresLog {
     }
 
     fn check_available(&self) -> Result<(), LogError> {
-        self.query("cannot reach the database", "SELECT 1", &[]).map(drop)
+        self.client.query("cannot reach the database", "SELECT 1", &[]).map(drop)
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
         const DOING: &str = "cannot read the head of a set";
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             concat!("SELECT ", set_columns!(), " FROM abreast.sets WHERE id = $1"),
             &[(&set.0, Type::INT8)],
@@ -467,25 +233,10 @@ impl ChangeLog for PostgresLog {
     }
 
     /// More than 10,000 resources become several transactions.
-    fn import(&self, set: SetId, mut resources: Vec<Imported>) -> Result<(), LogError> {
-        for resource in &resources {
-            check_key(&resource.key)?;
-            check_state(&resource.key, &resource.state, &resource.witness)?;
-            check_text(
-                &resource.key,
-                [
-                    Some(&resource.key),
-                    resource.state.media_type.as_ref(),
-                    resource.state.encoding.as_ref(),
-                ],
-            )?;
-        }
-        while resources.len() > BATCH_MAX {
-            let rest = resources.split_off(BATCH_MAX);
-            self.call(set, Work::Import(set, resources))?;
-            resources = rest;
-        }
-        self.call(set, Work::Import(set, resources)).map(drop)
+    fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {
+        check_imported(&resources)?;
+        resources.iter().try_for_each(check_imported_texts)?;
+        in_batches(resources, |part| self.call(set, Work::Import(set, part)).map(drop))
     }
 
     fn complete_import(&self, set: SetId) -> Result<(), LogError> {
@@ -504,15 +255,10 @@ impl ChangeLog for PostgresLog {
     fn refresh_witnesses(
         &self,
         set: SetId,
-        mut witnesses: Vec<(String, Vec<u8>)>,
+        witnesses: Vec<(String, Vec<u8>)>,
     ) -> Result<(), LogError> {
         check_witnesses(&witnesses)?;
-        while witnesses.len() > BATCH_MAX {
-            let rest = witnesses.split_off(BATCH_MAX);
-            self.call(set, Work::RefreshWitnesses(set, witnesses))?;
-            witnesses = rest;
-        }
-        self.call(set, Work::RefreshWitnesses(set, witnesses)).map(drop)
+        in_batches(witnesses, |part| self.call(set, Work::RefreshWitnesses(set, part)).map(drop))
     }
 
     fn read(
@@ -522,7 +268,7 @@ impl ChangeLog for PostgresLog {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         let until = self.head(set)?.position;
-        self.read_parts(CHANGES, set, (after, until), visit)
+        self.client.read_parts(CHANGES, set, (after, until), visit)
     }
 
     fn latest(
@@ -533,13 +279,13 @@ impl ChangeLog for PostgresLog {
     ) -> Result<(), LogError> {
         self.head(set)?;
         // Continue after the head: the latest change of a resource that changes meanwhile is there.
-        self.read_parts(LATEST, set, (after, Position(i64::MAX as u64)), visit)
+        self.client.read_parts(LATEST, set, (after, Position(i64::MAX as u64)), visit)
     }
 
     fn latest_before(&self, set: SetId, before: Position) -> Result<Option<Position>, LogError> {
         const DOING: &str = "cannot read the log";
         self.head(set)?;
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT position FROM (\
              (SELECT position FROM abreast.resources WHERE set_id = $1 AND position > 0 AND position < $2 \
@@ -557,7 +303,7 @@ impl ChangeLog for PostgresLog {
             return Ok(Position(0));
         }
         // Times increase with positions: the page with the time, and the change in the page.
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT coalesce((SELECT position FROM abreast.changes WHERE set_id = $1 AND position > after \
              AND (last IS NULL OR position <= last) AND time <= $2 ORDER BY position DESC LIMIT 1), after) \
@@ -588,7 +334,8 @@ impl ChangeLog for PostgresLog {
             key_range!(),
             " LIMIT $5"
         );
-        self.scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
+        self.head(set)?;
+        self.client.scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
     }
 
     fn scan_witnesses(
@@ -602,12 +349,13 @@ impl ChangeLog for PostgresLog {
             key_range!(),
             " LIMIT $5"
         );
-        self.scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
+        self.head(set)?;
+        self.client.scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
     }
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         const DOING: &str = "cannot read the shards";
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             concat!("SELECT ", shard_columns!(), " AND NOT retired"),
             &[(&set.0, Type::INT8)],
@@ -624,7 +372,7 @@ impl ChangeLog for PostgresLog {
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
         const DOING: &str = "cannot read a shard";
         let number = i64::try_from(id.0).unwrap_or(i64::MAX);
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             concat!("SELECT ", shard_columns!(), " AND shards.id = $2"),
             &[(&set.0, Type::INT8), (&number, Type::INT8)],
@@ -636,7 +384,7 @@ impl ChangeLog for PostgresLog {
             return Ok(Some(found));
         }
         // The live shards that start in its range cover this range exactly.
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT coalesce(sum(resources), 0)::bigint, coalesce(max(version), 0), coalesce(max(time), 0) \
              FROM abreast.shards WHERE set_id = $1 AND NOT retired AND start_key >= $2 \
@@ -695,14 +443,14 @@ impl ChangeLog for PostgresLog {
         let keeps = self.head(set)?.versions_since.is_some();
         // Versions can be older than a restarted log: imported resources count from the set's
         // creation.
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT created FROM abreast.sets WHERE id = $1",
             &[(&set.0, Type::INT8)],
         )?;
         let created = each(DOING, &rows, |row| time(row, 0))?.pop().ok_or_else(|| no_set(set))?;
         let Some(stored) = stored_from(from, order, created) else { return Ok(Vec::new()) };
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             if order == Order::OldestFirst { OLDEST } else { NEWEST },
             &[
@@ -721,7 +469,7 @@ impl ChangeLog for PostgresLog {
     }
 
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
-        let rows = self.query(
+        let rows = self.client.query(
             "cannot read who needs stored contents",
             "SELECT 1 FROM abreast.contents WHERE id = $1 AND needed > 0 LIMIT 1",
             &[(&id.as_bytes().as_slice(), Type::BYTEA)],
@@ -736,7 +484,7 @@ impl ChangeLog for PostgresLog {
     ) -> Result<Vec<ContentId>, LogError> {
         const DOING: &str = "cannot read which stored contents nobody needs";
         let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT DISTINCT id FROM abreast.contents WHERE needed = 0 AND id > $1 ORDER BY id LIMIT $2",
             &[(&after, Type::BYTEA), (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8)],
@@ -746,17 +494,18 @@ impl ChangeLog for PostgresLog {
 
     fn forget_contents(&self, ids: Vec<ContentId>) -> Result<(), LogError> {
         let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-        self.query(
-            "cannot forget stored contents",
-            "DELETE FROM abreast.contents WHERE id = ANY ($1) AND needed = 0",
-            &[(&ids, Type::BYTEA_ARRAY)],
-        )
-        .map(drop)
+        self.client
+            .query(
+                "cannot forget stored contents",
+                "DELETE FROM abreast.contents WHERE id = ANY ($1) AND needed = 0",
+                &[(&ids, Type::BYTEA_ARRAY)],
+            )
+            .map(drop)
     }
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
         const DOING: &str = "cannot read the pages";
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT number, after, last, from_time, until_time FROM abreast.pages \
              WHERE set_id = $1 AND number >= $2 ORDER BY number LIMIT $3",
@@ -794,7 +543,7 @@ impl PostgresLog {
         if resource.position == Position(0) {
             return Ok(current(&resource, created));
         }
-        let rows = self.query(
+        let rows = self.client.query(
             DOING,
             "SELECT time FROM abreast.changes WHERE set_id = $1 AND position = $2",
             &[(&set.0, Type::INT8), (&(resource.position.0 as i64), Type::INT8)],
@@ -821,33 +570,4 @@ fn shard(row: &Row) -> Result<Shard, Failure> {
         time: time(row, if version == Position(0) { 7 } else { 5 })?,
         retired: row.try_get(6)?,
     })
-}
-
-/// Checks that the texts of a change can be stored.
-fn check_texts(change: &Change) -> Result<(), LogError> {
-    use abreast_core::Action;
-    let state = match &change.action {
-        Action::Put { state, .. } | Action::Add { state, .. } => Some(state),
-        Action::Deprecate { state, .. } => state.as_ref().map(|(state, _)| state),
-        Action::Remove | Action::Delete => None,
-    };
-    let names = [
-        Some(&change.key),
-        change.idempotency_key.as_ref(),
-        state.and_then(|state| state.media_type.as_ref()),
-        state.and_then(|state| state.encoding.as_ref()),
-    ];
-    check_text(&change.key, names)
-}
-
-/// Checks that no text has the character U+0000, which PostgreSQL does not store.
-fn check_text<const N: usize>(key: &str, texts: [Option<&String>; N]) -> Result<(), LogError> {
-    if texts.into_iter().flatten().all(|text| !text.contains('\0')) {
-        return Ok(());
-    }
-    let message = format!(
-        "a text of `{}` has the character U+0000, which PostgreSQL does not store",
-        abreast_core::shown(key).replace('\0', "\u{fffd}")
-    );
-    Err(LogError::new(ErrorKind::Refused, message))
 }

@@ -138,6 +138,8 @@ impl LogWriter {
     /// that has the lock of the set finds its number, or does not.
     fn record(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
         const DOING: &str = "cannot record changes";
+        const UNKNOWN: &str =
+            "the changes may be recorded or not, the database did not answer their commit";
         self.batch += 1;
         let begun = Instant::now();
         let mut unknown: Option<Box<Attempt>> = None;
@@ -164,13 +166,11 @@ impl LogWriter {
             let is_passing = failure.is_passing();
             if !is_passing || since.elapsed() >= limit {
                 self.is_away = is_passing;
-                let doing = match unknown {
-                    Some(_) => {
-                        "the changes may be recorded or not, the database did not answer their commit"
-                    }
-                    None => DOING,
-                };
-                return Err(failure.into_error(doing));
+                return Err(match unknown {
+                    // Nobody may record the batch again on the strength of the last failure.
+                    Some(_) => LogError::new(ErrorKind::Busy, format!("{UNKNOWN}: {failure}")),
+                    None => failure.into_error(DOING),
+                });
             }
             tracing::debug!(set = set.0, "a batch is tried again: {failure}");
             std::thread::sleep(pause);

@@ -4,7 +4,9 @@ use crate::database::connection::Durability;
 use crate::database::locked::DatabaseLock;
 use crate::database::open::OpenDatabase;
 use crate::log::commit_signal::is_beyond;
-use crate::log::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set};
+use crate::log::limits::{
+    check_batch, check_imported, check_set, check_witnesses, in_batches, no_set,
+};
 use crate::log::set_rows::empty_change;
 use crate::log::sqlite::recorder::{Heads, LogRecorder};
 use crate::log::sqlite::rows::{
@@ -16,7 +18,7 @@ use crate::log::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
     Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
-    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key, check_state,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -267,17 +269,9 @@ impl ChangeLog for SqliteLog {
     }
 
     /// More than 10,000 resources become several transactions.
-    fn import(&self, set: SetId, mut resources: Vec<Imported>) -> Result<(), LogError> {
-        for resource in &resources {
-            check_key(&resource.key)?;
-            check_state(&resource.key, &resource.state, &resource.witness)?;
-        }
-        while resources.len() > BATCH_MAX {
-            let rest = resources.split_off(BATCH_MAX);
-            self.call(Work::Import(set, resources))?;
-            resources = rest;
-        }
-        self.call(Work::Import(set, resources)).map(drop)
+    fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {
+        check_imported(&resources)?;
+        in_batches(resources, |part| self.call(Work::Import(set, part)).map(drop))
     }
 
     fn complete_import(&self, set: SetId) -> Result<(), LogError> {
@@ -295,15 +289,10 @@ impl ChangeLog for SqliteLog {
     fn refresh_witnesses(
         &self,
         set: SetId,
-        mut witnesses: Vec<(String, Vec<u8>)>,
+        witnesses: Vec<(String, Vec<u8>)>,
     ) -> Result<(), LogError> {
         check_witnesses(&witnesses)?;
-        while witnesses.len() > BATCH_MAX {
-            let rest = witnesses.split_off(BATCH_MAX);
-            self.call(Work::RefreshWitnesses(set, witnesses))?;
-            witnesses = rest;
-        }
-        self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
+        in_batches(witnesses, |part| self.call(Work::RefreshWitnesses(set, part)).map(drop))
     }
 
     fn read(

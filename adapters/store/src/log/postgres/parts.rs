@@ -1,0 +1,119 @@
+//! Reads whose visitors stop when they want: a part at a time.
+
+use crate::log::postgres::client::{Client, repeat};
+use crate::log::postgres::failure::Failure;
+use crate::log::postgres::rows::read_change;
+use crate::log::postgres::statements::{Statements, params};
+use abreast_core::{ChangeRecord, KeyRange, LogError, Position, SetId, Visit};
+use std::ops::ControlFlow;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// Rows in the first part of a read.
+const READ_FIRST: i64 = 32;
+/// Most rows in a part of a read.
+const READ_MAX: i64 = 500;
+
+impl Client {
+    /// Visits the changes that a statement selects, a part at a time, up to a position.
+    pub(crate) fn read_parts(
+        &self,
+        sql: &str,
+        set: SetId,
+        (mut after, until): (Position, Position),
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
+        const DOING: &str = "cannot read the log";
+        let mut most = READ_FIRST;
+        while after < until {
+            let rows = self.query(
+                DOING,
+                sql,
+                &[
+                    (&set.0, Type::INT8),
+                    (&(after.0 as i64), Type::INT8),
+                    (&(until.0 as i64), Type::INT8),
+                    (&most, Type::INT8),
+                ],
+            )?;
+            for row in &rows {
+                let change = read_change(row).map_err(|failure| failure.into_error(DOING))?;
+                after = change.position;
+                if visit(&change).is_break() {
+                    return Ok(());
+                }
+            }
+            if (rows.len() as i64) < most {
+                return Ok(());
+            }
+            most = (most * 8).min(READ_MAX);
+        }
+        Ok(())
+    }
+
+    /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time. `key`
+    /// is the column of the key.
+    pub(crate) fn scan_rows(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        (sql, key): (&str, usize),
+        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), LogError> {
+        let doing = "cannot read the resources";
+        repeat(doing, || {
+            let mut visited = false;
+            match self.scan_parts(set, range, (sql, key), &mut |row| {
+                visited = true;
+                visit(row)
+            }) {
+                // Visited rows cannot be visited again.
+                Err(failure) if visited => Ok(Err(failure)),
+                scanned => scanned.map(Ok),
+            }
+        })?
+        .map_err(|failure| failure.into_error(doing))
+    }
+
+    /// Visits the rows in one transaction.
+    fn scan_parts(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        (sql, key): (&str, usize),
+        visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        // No stored key has the character U+0000: bounds with it are between two possible keys.
+        let (mut from, mut included) = match range.start.split_once('\0') {
+            Some((before, _)) => (before.to_owned(), false),
+            None => (range.start.clone(), true),
+        };
+        let end = range.end.as_ref().map(|end| match end.split_once('\0') {
+            Some((before, _)) => format!("{before}\u{1}"),
+            None => end.clone(),
+        });
+        let mut most = READ_FIRST;
+        let mut statements = Statements::snapshot(self)?;
+        loop {
+            let params = params![
+                set.0 => INT8, from => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
+            ];
+            let rows = statements.query(sql, &params)?;
+            for row in &rows {
+                if visit(row)?.is_break() {
+                    return Ok(());
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
+                _ => {
+                    // All rows were visited, whatever the end of the transaction answers.
+                    drop(statements.commit());
+                    return Ok(());
+                }
+            }
+            included = false;
+            most = (most * 8).min(READ_MAX);
+        }
+    }
+}
