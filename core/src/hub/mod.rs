@@ -7,6 +7,7 @@
 
 mod done;
 mod limits;
+mod nodes;
 mod store;
 mod summary;
 mod target;
@@ -20,6 +21,7 @@ pub use limits::{
     TOPICS_MAX, URL_BYTES_MAX, VERIFICATIONS_MAX, check_notification, check_target,
     check_topic_url, check_verification, no_topic,
 };
+pub use nodes::{ChangedTarget, HUB_SHARDS, HubChanges, HubNodes, HubShard, Membership};
 pub use store::HubStore;
 pub use summary::{FailingTarget, HubSummary, Sizes, TopicSummary};
 pub use target::{

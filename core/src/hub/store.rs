@@ -1,6 +1,7 @@
 //! The trait of a hub's store.
 
 use super::done::Done;
+use super::nodes::HubNodes;
 use super::summary::{HubSummary, Sizes};
 use super::target::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Target, TargetId, TargetKind,
@@ -33,6 +34,11 @@ use abreast_webtypes::Timestamp;
 /// [`ErrorKind::NoSet`](crate::ErrorKind::NoSet). Changes that wait too long for room get
 /// [`ErrorKind::Busy`](crate::ErrorKind::Busy).
 pub trait HubStore: TopicLog {
+    /// The nodes that share this store; `None` if only this process delivers from it.
+    fn nodes(&self) -> Option<&dyn HubNodes> {
+        None
+    }
+
     /// Checks that later changes will outlive this process, for probes.
     ///
     /// # Errors
