@@ -6,9 +6,11 @@ pub mod hub;
 mod log;
 mod maintenance;
 pub mod mirror;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 #[cfg(feature = "postgres")]
-pub use log::postgres::{log::PostgresLog, options::PostgresOptions};
+pub use log::postgres::log::PostgresLog;
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
 pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::former_sets::{
@@ -17,6 +19,8 @@ pub use maintenance::former_sets::{
 pub use maintenance::needed_contents::NeededContents;
 pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
+#[cfg(feature = "postgres")]
+pub use postgres::options::PostgresOptions;
 
 /// Version of the SQLite library that is linked into the program.
 pub fn sqlite_version() -> &'static str {

@@ -1,6 +1,9 @@
-//! The durable data of a hub, in one SQLite file: [`SqliteHub`] is a
-//! [`HubStore`](abreast_core::hub::HubStore).
+//! The durable data of a hub: in one SQLite file ([`SqliteHub`]), or for several nodes in a PostgreSQL
+//! database. Both are a [`HubStore`](abreast_core::hub::HubStore).
 
+mod numbers;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod recorder;
 pub(crate) mod store;
 pub(crate) mod summary;
@@ -10,5 +13,7 @@ pub(crate) mod topics;
 mod transaction;
 pub(crate) mod verifications;
 
+#[cfg(feature = "postgres")]
+pub use postgres::{NodeOptions, PostgresHub};
 pub(crate) use store::MIGRATIONS;
 pub use store::SqliteHub;

@@ -1,54 +1,17 @@
 //! Targets of notifications and their progress: tables.
 
+use super::numbers::{cut, ending_number, ending_of, kind_number, kind_of};
 use super::transaction::{Answer, HubTransaction, WriterState};
 use crate::database::sum::Sum;
 use abreast_core::hub::{
     ALL_DEAD_LETTERS_MAX, ATTEMPTS_MAX, Attempt, DEAD_LETTERS_MAX, DeadLetter, ENDED_MAX,
-    ERROR_BYTES_MAX, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
-    TargetKind, check_target, no_topic,
+    EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind, check_target,
+    no_topic,
 };
 use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
-
-const KINDS: [TargetKind; 5] = [
-    TargetKind::Subscription,
-    TargetKind::FatSubmission,
-    TargetKind::FormSubmission,
-    TargetKind::Node,
-    TargetKind::Webhook,
-];
-
-const fn kind_number(kind: TargetKind) -> i64 {
-    match kind {
-        TargetKind::Subscription => 1,
-        TargetKind::FatSubmission => 2,
-        TargetKind::FormSubmission => 3,
-        TargetKind::Node => 4,
-        TargetKind::Webhook => 5,
-    }
-}
-
-const ENDINGS: [Ending; 6] = [
-    Ending::Unsubscribed,
-    Ending::LeaseOver,
-    Ending::Gone,
-    Ending::Denied,
-    Ending::ByHand,
-    Ending::NotConfigured,
-];
-
-const fn ending_number(ending: Ending) -> i64 {
-    match ending {
-        Ending::Unsubscribed => 1,
-        Ending::LeaseOver => 2,
-        Ending::Gone => 3,
-        Ending::Denied => 4,
-        Ending::ByHand => 5,
-        Ending::NotConfigured => 6,
-    }
-}
 
 const TARGET: &str = "SELECT id, topic_id, kind, address, secret, lease_until, created, targets.sum, \
                       generation, cursor, attempts, first_failed, next_at, progress.sum \
@@ -122,10 +85,7 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
 
 fn read_kind(row: &Row<'_>, column: usize) -> rusqlite::Result<TargetKind> {
     let number: i64 = row.get(column)?;
-    KINDS
-        .into_iter()
-        .find(|kind| kind_number(*kind) == number)
-        .ok_or_else(|| crate::database::sum::damaged(column))
+    kind_of(number).ok_or_else(|| crate::database::sum::damaged(column))
 }
 
 fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
@@ -429,15 +389,6 @@ fn add_dead_letter(
     Ok(())
 }
 
-/// The start of an error text, up to the limit of bytes.
-fn cut(error: &str) -> &str {
-    let mut end = error.len().min(ERROR_BYTES_MAX);
-    while !error.is_char_boundary(end) {
-        end -= 1;
-    }
-    &error[..end]
-}
-
 /// Sets a cursor back, or forward, within the stored notifications.
 pub(crate) fn replay(
     run: &mut HubTransaction<'_>,
@@ -525,10 +476,7 @@ pub(crate) fn ended(
             topic: TopicId(row.get(2)?),
             kind: read_kind(row, 3)?,
             address: row.get(4)?,
-            why: ENDINGS
-                .into_iter()
-                .find(|one| ending_number(*one) == why)
-                .ok_or_else(|| crate::database::sum::damaged(5))?,
+            why: ending_of(why).ok_or_else(|| crate::database::sum::damaged(5))?,
             cursor: Offset(row.get::<_, i64>(6)? as u64),
             created: Timestamp::from_micros(row.get(7)?),
             time: Timestamp::from_micros(row.get(8)?),

@@ -1,5 +1,6 @@
 //! Notifications of topics: recording and trimming.
 
+use super::numbers::{READ_BYTES_MAX, TRIM_MAX};
 use super::topic_states::{TopicState, TopicStates};
 use super::transaction::{Answer, HubTransaction};
 use crate::database::sum::Sum;
@@ -17,11 +18,6 @@ macro_rules! notifications {
     };
 }
 pub(crate) use notifications;
-
-/// Most bytes of bodies in the result of a read, unless the first body alone has more.
-const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most notifications dropped in one transaction.
-pub(crate) const TRIM_MAX: u64 = 1_000;
 
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     let mut statement = connection.prepare(

@@ -1,26 +1,16 @@
 //! Pending verifications of subscribers: tables.
 
+use super::numbers::{mode_number, mode_of};
 use super::transaction::{Answer, HubTransaction};
 use super::{targets, topics};
 use crate::database::sum::Sum;
 use abreast_core::hub::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, VERIFICATIONS_MAX, Verification,
-    VerificationId, VerificationMode, check_verification,
+    VerificationId, check_verification,
 };
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-
-const MODES: [VerificationMode; 3] =
-    [VerificationMode::Subscribe, VerificationMode::Unsubscribe, VerificationMode::Denied];
-
-const fn number(mode: VerificationMode) -> i64 {
-    match mode {
-        VerificationMode::Subscribe => 1,
-        VerificationMode::Unsubscribe => 2,
-        VerificationMode::Denied => 3,
-    }
-}
 
 pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer<VerificationId> {
     if let Err(refused) = check_verification(new) {
@@ -41,7 +31,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer
         .execute(params![
             new.topic_url,
             new.callback,
-            number(new.mode),
+            mode_number(new.mode),
             new.secret.as_ref().map(|secret| &*secret.0),
             new.lease_seconds.map(|seconds| seconds as i64),
             new.challenge,
@@ -58,7 +48,7 @@ fn sum(asked: &NewVerification) -> i64 {
     let mut sum = Sum::default();
     sum.bytes(Some(asked.topic_url.as_bytes()));
     sum.bytes(Some(asked.callback.as_bytes()));
-    sum.number(Some(number(asked.mode)));
+    sum.number(Some(mode_number(asked.mode)));
     sum.bytes(asked.secret.as_ref().map(|secret| &*secret.0));
     sum.number(asked.lease_seconds.map(|seconds| seconds as i64));
     sum.bytes(Some(asked.challenge.as_bytes()));
@@ -75,10 +65,7 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
     let request = NewVerification {
         topic_url: row.get(1)?,
         callback: row.get(2)?,
-        mode: MODES
-            .into_iter()
-            .find(|one| number(*one) == mode)
-            .ok_or_else(|| crate::database::sum::damaged(3))?,
+        mode: mode_of(mode).ok_or_else(|| crate::database::sum::damaged(3))?,
         secret: secret.map(Secret::from),
         lease_seconds: row.get::<_, Option<i64>>(5)?.map(|seconds| seconds as u64),
         challenge: row.get(6)?,

@@ -1,13 +1,13 @@
 //! The cached data of a set, which a transaction checks when it has the lock of the set.
 
-use crate::log::postgres::client::Client;
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::rows::{position, time};
-use crate::log::postgres::statements::{Statements, params};
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_state::{OpenPage, SetState};
 use crate::log::shards::{LiveShard, LiveShards};
 use crate::log::version_state::{Collector, References, Versions};
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::{PageRule, Position, SetId, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
 use std::time::Duration;

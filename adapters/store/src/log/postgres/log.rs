@@ -5,14 +5,11 @@ use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{
     check_batch, check_imported, check_set, check_witnesses, in_batches, no_set, other_beginning,
 };
-use crate::log::postgres::client::{Client, repeat};
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::load::{read_state, set_columns};
 use crate::log::postgres::rows::{
     change_columns, content, key_hash, position, read_resource, read_version, read_witnessed,
     resource_columns, time, version_columns,
 };
-use crate::log::postgres::statements::{Statements, params};
 use crate::log::postgres::tables::{PostgresTables, key_range};
 use crate::log::postgres::texts::{check_imported_texts, check_texts};
 use crate::log::postgres::watch::Watch;
@@ -20,6 +17,9 @@ use crate::log::set_state::SetState;
 use crate::log::shards::LiveShards;
 use crate::log::versions::{add_current, current, stored_from};
 use crate::log::work::{Job, Outcome, Reply, Work};
+use crate::postgres::client::{Client, repeat};
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::{
     AppendDone, Beginning, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind,
     Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet,

@@ -1,16 +1,11 @@
 //! The change log on PostgreSQL: any number of nodes record in it.
 
-pub(crate) mod client;
-pub(crate) mod failure;
-pub(crate) mod hosts;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod newest_versions;
-pub(crate) mod options;
+pub(crate) mod open;
 pub(crate) mod parts;
 pub(crate) mod rows;
-pub(crate) mod schema;
-pub(crate) mod statements;
 pub(crate) mod tables;
 pub(crate) mod texts;
 pub(crate) mod version_tables;

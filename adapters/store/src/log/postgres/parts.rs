@@ -1,9 +1,9 @@
 //! Reads whose visitors stop when they want: a part at a time.
 
-use crate::log::postgres::client::{Client, repeat};
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::rows::read_change;
-use crate::log::postgres::statements::{Statements, params};
+use crate::postgres::client::{Client, repeat};
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::{ChangeRecord, KeyRange, LogError, Position, SetId, Visit};
 use std::ops::ControlFlow;
 use tokio_postgres::Row;

@@ -2,8 +2,8 @@
 
 use crate::log::descriptions;
 use crate::log::links;
-use crate::log::postgres::failure::Failure;
 use crate::log::set_rows::{empty_change, kind_of};
+use crate::postgres::failure::Failure;
 use abreast_core::{ChangeRecord, ContentId, Position, Resource, State, Version, Witnessed};
 use abreast_webtypes::Timestamp;
 use sha2::{Digest as _, Sha256};

@@ -1,13 +1,13 @@
 //! The statements that change a set's rows.
 
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::newest_versions::NewestVersions;
 use crate::log::postgres::rows::{bytes_of, content, key_hash, read_resource, resource_columns};
-use crate::log::postgres::statements::{Statements, params};
 use crate::log::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, kind_number};
 use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::tables::Tables;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::batch::{Name, Now};
 use abreast_core::{Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;

@@ -1,13 +1,13 @@
 //! The statements that change a set's versions.
 
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::rows::{bytes_of, content, key_hash, position, time};
-use crate::log::postgres::statements::params;
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_rows::{Encoded, kind_of};
 use crate::log::tables::VersionTables;
 use crate::log::version_state::{Dropped, PastChange, References};
 use crate::log::versions::BASE_TIME;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::params;
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;

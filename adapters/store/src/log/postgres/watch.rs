@@ -1,7 +1,7 @@
 //! Waiting for changes that any node records.
 
 use crate::log::commit_signal::CommitSignal;
-use crate::log::postgres::client::Client;
+use crate::postgres::client::Client;
 use abreast_core::{Position, SetId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

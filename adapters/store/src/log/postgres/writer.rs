@@ -3,30 +3,23 @@
 use crate::database::queue::{AbandonOnDrop, Queue, answer};
 use crate::log::apply;
 use crate::log::limits::{import_is_complete, no_set, still_importing};
-use crate::log::postgres::client::Client;
-use crate::log::postgres::failure::Failure;
 use crate::log::postgres::load::{Cached, Locked, lock, store};
-use crate::log::postgres::statements::{Statements, params};
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::postgres::watch::Watch;
 use crate::log::set_state::SetState;
 use crate::log::versions;
 use crate::log::work::{Job, Outcome, Work};
+use crate::postgres::attempts::{Attempts, Failed, Prepared, commit};
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::batch::IDEMPOTENCY_AGE;
 use abreast_core::{Appended, Change, Clock, ErrorKind, LogError, SetId, ShardRule};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// How long a batch is tried again while the database is out of reach.
-const RETRY_LIMIT: Duration = Duration::from_secs(5);
-/// How long it is tried again if its commit was not answered, because the answer decides whether
-/// the batch is recorded.
-const UNKNOWN_LIMIT: Duration = Duration::from_secs(30);
-/// Pauses between two attempts.
-const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Interval of searches for old idempotency keys and writers.
 const PRUNE_EVERY_MICROS: u64 = 3_600_000_000;
 /// Most idempotency keys deleted in one transaction.
@@ -50,22 +43,13 @@ pub(crate) struct LogWriter {
     pub(crate) pruned: HashMap<SetId, Timestamp>,
     /// Number of the last batch.
     pub(crate) batch: i64,
-    /// Whether the last attempt found the database out of reach: then a batch is tried once.
-    pub(crate) is_away: bool,
+    pub(crate) attempts: Attempts,
 }
 
 /// The results of a group of jobs, before it is known whether its transaction was committed.
 struct Attempt {
     results: Vec<JobResult>,
     cached: Option<Cached>,
-}
-
-/// How an attempt failed.
-enum Failed {
-    /// Nothing is recorded.
-    Undone(Failure),
-    /// The commit was not answered.
-    Unknown(Failure, Box<Attempt>),
 }
 
 impl LogWriter {
@@ -137,45 +121,12 @@ impl LogWriter {
     /// connection during the commit leaves open whether the batch is recorded: the next transaction
     /// that has the lock of the set finds its number, or does not.
     fn record(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
-        const DOING: &str = "cannot record changes";
-        const UNKNOWN: &str =
-            "the changes may be recorded or not, the database did not answer their commit";
         self.batch += 1;
-        let begun = Instant::now();
-        let mut unknown: Option<Box<Attempt>> = None;
-        let mut lost: Option<Instant> = None;
-        let mut pause = RETRY_PAUSES[0];
-        loop {
-            let failure = match self.attempt(set, work, &mut unknown) {
-                Ok(attempt) => {
-                    self.is_away = false;
-                    return Ok(self.recorded(set, *attempt));
-                }
-                Err(Failed::Undone(failure)) => failure,
-                Err(Failed::Unknown(failure, attempt)) => {
-                    unknown = Some(attempt);
-                    lost.get_or_insert_with(Instant::now);
-                    failure
-                }
-            };
-            let (since, limit) = match lost {
-                Some(lost) => (lost, UNKNOWN_LIMIT),
-                None if self.is_away => (begun, Duration::ZERO),
-                None => (begun, RETRY_LIMIT),
-            };
-            let is_passing = failure.is_passing();
-            if !is_passing || since.elapsed() >= limit {
-                self.is_away = is_passing;
-                return Err(match unknown {
-                    // Nobody may record the batch again on the strength of the last failure.
-                    Some(_) => LogError::new(ErrorKind::Busy, format!("{UNKNOWN}: {failure}")),
-                    None => failure.into_error(DOING),
-                });
-            }
-            tracing::debug!(set = set.0, "a batch is tried again: {failure}");
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(RETRY_PAUSES[1]);
-        }
+        let mut attempts = std::mem::take(&mut self.attempts);
+        let recorded =
+            attempts.repeat("cannot record changes", |unknown| self.attempt(set, work, unknown));
+        self.attempts = attempts;
+        Ok(self.recorded(set, *recorded?))
     }
 
     fn recorded(&mut self, set: SetId, attempt: Attempt) -> Vec<JobResult> {
@@ -192,42 +143,34 @@ impl LogWriter {
         set: SetId,
         work: &[&Work],
         unknown: &mut Option<Box<Attempt>>,
-    ) -> Result<Box<Attempt>, Failed> {
+    ) -> Result<Box<Attempt>, Failed<Attempt>> {
         let client = Arc::clone(&self.client);
-        let prepared = self.prepare(&client, set, work, unknown.is_some());
-        let (attempt, statements) = match prepared {
-            Ok(Prepared::Write(attempt, statements)) => (attempt, statements),
-            Ok(Prepared::NoSet) => {
+        match self.prepare(&client, set, work, unknown.is_some())? {
+            Some(prepared) => commit(prepared, unknown),
+            None => {
                 let results = work.iter().map(|_| Err(no_set(set))).collect();
-                return Ok(Box::new(Attempt { results, cached: None }));
+                Ok(Box::new(Attempt { results, cached: None }))
             }
-            Ok(Prepared::Known) => return unknown.take().ok_or(Failed::Undone(Failure::Late)),
-            Err(failure) => return Err(Failed::Undone(failure)),
-        };
-        match statements.commit() {
-            Ok(()) => Ok(attempt),
-            // The server refused the commit, or no answer came.
-            Err(failure) if failure.is_refusal() => Err(Failed::Undone(failure)),
-            Err(failure) => Err(Failed::Unknown(failure, attempt)),
         }
     }
 
+    /// Writes the jobs in a transaction; `None` if there is no such set.
     fn prepare<'c>(
         &mut self,
         client: &'c Client,
         set: SetId,
         work: &[&Work],
         is_unknown: bool,
-    ) -> Result<Prepared<'c>, Failure> {
+    ) -> Result<Option<Prepared<'c, Attempt>>, Failure> {
         // A failed attempt leaves nothing in the cache.
         let cached = self.cached.remove(&set);
         let Some((Locked { cached, now }, mut statements)) =
             lock(client, set, &self.name, cached, self.rule)?
         else {
-            return Ok(Prepared::NoSet);
+            return Ok(None);
         };
         if is_unknown && self.is_recorded(&mut statements, set)? {
-            return Ok(Prepared::Known);
+            return Ok(Some(Prepared::Known));
         }
         let Cached { revision, mut state, .. } = cached;
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
@@ -238,7 +181,7 @@ impl LogWriter {
         tables.statements.send()?;
         let cached = Some(Cached { revision: revision + 1, batch: Some(self.batch), state });
         let attempt = Box::new(Attempt { results, cached });
-        Ok(Prepared::Write(attempt, Box::new(tables.statements)))
+        Ok(Some(Prepared::Write(attempt, Box::new(tables.statements))))
     }
 
     /// Whether the present batch is recorded.
@@ -281,13 +224,6 @@ impl LogWriter {
             params![set.0 => INT8, now.plus_micros(-WRITER_AGE_MICROS).as_micros() => INT8],
         )
     }
-}
-
-/// A transaction before its commit, or the knowledge that an earlier one was committed.
-enum Prepared<'c> {
-    Write(Box<Attempt>, Box<Statements<'c>>),
-    Known,
-    NoSet,
 }
 
 /// The result of the only job of a group.

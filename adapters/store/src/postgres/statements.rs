@@ -1,7 +1,7 @@
 //! One transaction, whose writes are sent together.
 
-use crate::log::postgres::client::{Client, Use};
-use crate::log::postgres::failure::Failure;
+use crate::postgres::client::{Client, Use};
+use crate::postgres::failure::Failure;
 use deadpool_postgres::Object;
 use futures_util::future::try_join;
 use std::future::{Future, poll_fn};

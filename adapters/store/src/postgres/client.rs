@@ -1,7 +1,7 @@
 //! Connections to PostgreSQL, for callers that block.
 
-use crate::log::postgres::failure::Failure;
-use crate::log::postgres::hosts::{HOST_LIMIT, Hosts};
+use crate::postgres::failure::Failure;
+use crate::postgres::hosts::{HOST_LIMIT, Hosts};
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::{
     ConfigConnectImpl, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,

@@ -1,16 +1,19 @@
 //! The tables of the schema `abreast`, made and migrated by the first node that needs them.
 
-use crate::log::postgres::client::Client;
-use crate::log::postgres::failure::Failure;
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::Object;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/postgres_log_0001.sql")];
+const MIGRATIONS: &[&str] = &[concat!(
+    include_str!("../migrations/postgres_log_0001.sql"),
+    include_str!("../migrations/postgres_hub_0001.sql")
+)];
 
 /// Name of the tables of this file in `abreast.schemas`.
-const PART: &str = "log";
+const PART: &str = "store";
 
 /// Brings the tables to the newest schema. Nodes that start at the same time wait for each other.
 pub(crate) fn migrate(client: &Client) -> Result<(), LogError> {

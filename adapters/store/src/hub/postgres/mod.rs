@@ -1,0 +1,19 @@
+//! The store of a hub on PostgreSQL, for several nodes.
+
+mod changes;
+mod job;
+mod letters;
+mod nodes;
+mod open;
+mod progress;
+mod rows;
+mod store;
+mod summary;
+mod targets;
+mod topics;
+mod transaction;
+mod verifications;
+mod writer;
+
+pub use open::NodeOptions;
+pub use store::PostgresHub;

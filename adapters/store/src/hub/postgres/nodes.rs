@@ -1,0 +1,194 @@
+//! The nodes that share the store: leases, and shards of targets and verifications.
+
+use super::changes;
+use super::rows::{read_target, read_verification, target_columns, verification_columns};
+use super::store::PostgresHub;
+use super::topics::{each, limit_column};
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use abreast_core::hub::{
+    HUB_SHARDS, HubChanges, HubNodes, HubShard, Membership, Target, TargetId, Verification,
+    VerificationId,
+};
+use abreast_core::{ErrorKind, LogError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// The database's clock, in microseconds. Leases use no other clock.
+macro_rules! database_now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(crate) use database_now;
+
+/// This process among the nodes.
+pub(crate) struct Node {
+    name: String,
+    lease: Duration,
+    /// Number of the present lease, if there was one.
+    id: Mutex<Option<i64>>,
+}
+
+impl Node {
+    pub(crate) fn new(name: String, lease: Duration) -> Self {
+        Self { name, lease, id: Mutex::new(None) }
+    }
+
+    /// Number of the present or last lease; `None` before the first.
+    pub(crate) fn id(&self) -> Option<i64> {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<i64>> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lease_micros(&self) -> i64 {
+        i64::try_from(self.lease.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Renews the lease, or starts a new one after its end.
+    fn renew(&self, client: &Client) -> Result<i64, LogError> {
+        const DOING: &str = "cannot renew the lease of the node";
+        let mut id = self.lock();
+        if let Some(known) = *id {
+            let sql = concat!(
+                "UPDATE abreast.nodes SET until = ",
+                database_now!(),
+                " + $2 WHERE id = $1 AND until > ",
+                database_now!(),
+                " RETURNING id"
+            );
+            let params: [Param<'_>; 2] = [(&known, Type::INT8), (&self.lease_micros(), Type::INT8)];
+            if !client.query(DOING, sql, &params)?.is_empty() {
+                return Ok(known);
+            }
+            tracing::warn!("the lease of this node is over; it starts again without its targets");
+        }
+        let sql = concat!(
+            "INSERT INTO abreast.nodes (name, started, until) VALUES ($1, ",
+            database_now!(),
+            ", ",
+            database_now!(),
+            " + $2) RETURNING id"
+        );
+        let params: [Param<'_>; 2] = [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8)];
+        let rows = client.query(DOING, sql, &params)?;
+        let new = first(DOING, &rows, |row| Ok(row.try_get(0)?))?;
+        *id = Some(new);
+        Ok(new)
+    }
+}
+
+type Param<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// The only row of an answer.
+fn first<T>(
+    doing: &str,
+    rows: &[Row],
+    read: impl FnMut(&Row) -> Result<T, Failure>,
+) -> Result<T, LogError> {
+    let missing = || LogError::new(ErrorKind::Io, format!("{doing}: the database answered no row"));
+    each(doing, rows, read)?.pop().ok_or_else(missing)
+}
+
+/// Deletes nodes whose lease is over. This waits for progress that they are recording.
+const DELETE_EXPIRED: &str =
+    concat!("DELETE FROM abreast.nodes WHERE until <= ", database_now!(), " RETURNING id, name");
+/// Shards of no node, up to `$2`, for the node `$1`.
+const CLAIM: &str = "UPDATE abreast.hub_shards SET owner = $1 WHERE shard IN \
+     (SELECT shard FROM abreast.hub_shards AS free \
+     WHERE NOT EXISTS (SELECT FROM abreast.nodes WHERE nodes.id = free.owner) \
+     ORDER BY shard LIMIT $2 FOR UPDATE SKIP LOCKED)";
+const HELD: &str = "SELECT shard FROM abreast.hub_shards WHERE owner = $1 ORDER BY shard";
+
+impl HubNodes for PostgresHub {
+    fn renew(&self) -> Result<Membership, LogError> {
+        const DOING: &str = "cannot divide the targets among the nodes";
+        let (client, node) = (&*self.client, &self.node);
+        let id = node.renew(client)?;
+        for row in client.query(DOING, DELETE_EXPIRED, &[])? {
+            let name: String = row.try_get(1).unwrap_or_default();
+            tracing::warn!(node = name, "the lease of another node is over");
+        }
+        let rows = client.query(DOING, "SELECT count(*) FROM abreast.nodes", &[])?;
+        let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
+        let share = i64::from(HUB_SHARDS).div_euclid(nodes)
+            + i64::from(i64::from(HUB_SHARDS).rem_euclid(nodes) > 0);
+        let held = || -> Result<Vec<HubShard>, LogError> {
+            let rows = client.query(DOING, HELD, &[(&id, Type::INT8)])?;
+            each(DOING, &rows, |row| Ok(HubShard(row.try_get::<_, i16>(0)? as u16)))
+        };
+        let mut shards = held()?;
+        let wanted = share - shards.len() as i64;
+        if wanted > 0 {
+            client.query(DOING, CLAIM, &[(&id, Type::INT8), (&wanted, Type::INT8)])?;
+            shards = held()?;
+        }
+        Ok(Membership {
+            surplus: shards.len().saturating_sub(share as usize),
+            shards,
+            nodes: nodes as usize,
+            lease: node.lease,
+        })
+    }
+
+    fn give_back(&self, shards: &[HubShard]) -> Result<(), LogError> {
+        let Some(id) = self.node.id() else { return Ok(()) };
+        let shards: Vec<i16> = shards.iter().map(|shard| shard.0 as i16).collect();
+        self.client
+            .query(
+                "cannot give targets to other nodes",
+                "UPDATE abreast.hub_shards SET owner = NULL WHERE owner = $1 AND shard = ANY ($2)",
+                &[(&id, Type::INT8), (&shards, Type::INT2_ARRAY)],
+            )
+            .map(drop)
+    }
+
+    fn leave(&self) -> Result<(), LogError> {
+        let Some(id) = self.node.id() else { return Ok(()) };
+        const SQL: &str = "DELETE FROM abreast.nodes WHERE id = $1";
+        self.client.query("cannot end the lease of the node", SQL, &[(&id, Type::INT8)]).map(drop)
+    }
+
+    fn revision(&self) -> Result<u64, LogError> {
+        changes::revision(&self.client)
+    }
+
+    fn changes_after(&self, revision: u64, shards: &[HubShard]) -> Result<HubChanges, LogError> {
+        changes::after(&self.client, revision, shards)
+    }
+
+    fn targets_in(
+        &self,
+        shard: HubShard,
+        after: TargetId,
+        limit: usize,
+    ) -> Result<Vec<Target>, LogError> {
+        const DOING: &str = "cannot read the targets of a shard";
+        const SQL: &str =
+            concat!(target_columns!(), " WHERE shard = $1 AND id > $2 ORDER BY id LIMIT $3");
+        let limit = limit_column(limit);
+        let params: [Param<'_>; 3] =
+            [(&(shard.0 as i16), Type::INT2), (&after.0, Type::INT8), (&limit, Type::INT8)];
+        each(DOING, &self.client.query(DOING, SQL, &params)?, read_target)
+    }
+
+    fn verifications_in(
+        &self,
+        shard: HubShard,
+        after: VerificationId,
+        limit: usize,
+    ) -> Result<Vec<Verification>, LogError> {
+        const DOING: &str = "cannot read the verifications of a shard";
+        const SQL: &str =
+            concat!(verification_columns!(), " WHERE shard = $1 AND id > $2 ORDER BY id LIMIT $3");
+        let limit = limit_column(limit);
+        let params: [Param<'_>; 3] =
+            [(&(shard.0 as i16), Type::INT2), (&after.0, Type::INT8), (&limit, Type::INT8)];
+        each(DOING, &self.client.query(DOING, SQL, &params)?, read_verification)
+    }
+}

@@ -1,0 +1,233 @@
+//! The thread of a node that records a hub's changes, in groups.
+
+use super::job::{Job, Needs};
+use super::letters;
+use super::nodes::{Node, database_now};
+use super::topics;
+use super::transaction::{HubState, HubTransaction, LOCK_HUB, LOCK_WRITER, NodeLease};
+use crate::database::queue::{AbandonOnDrop, Queue, QueueItem as _, answer};
+use crate::hub::topic_states::TopicStates;
+use crate::postgres::attempts::{Attempts, Failed, Prepared, commit};
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
+use abreast_core::{Clock, ErrorKind, LogError};
+use abreast_webtypes::Timestamp;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_postgres::Row;
+
+/// Interval of deletions of old rows.
+const PRUNE_EVERY: Duration = Duration::from_mins(10);
+/// Most dead letters deleted in one transaction.
+const PRUNE_MAX: i64 = 10_000;
+/// Age at which the record of a writer's last batch is deleted.
+const WRITER_AGE_MICROS: i64 = 24 * 3_600_000_000;
+
+/// A thread that records requests.
+pub(crate) struct HubWriter {
+    pub(crate) client: Arc<Client>,
+    /// The clock of tests; the database's if `None`.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    /// Name of this thread in the database.
+    pub(crate) name: String,
+    pub(crate) node: Arc<Node>,
+    pub(crate) cached: Option<Cached>,
+    pub(crate) pruned: Option<Instant>,
+    /// Number of the last batch.
+    pub(crate) batch: i64,
+    pub(crate) attempts: Attempts,
+}
+
+/// The hub as the last transaction of this writer left it.
+pub(crate) struct Cached {
+    /// The writer's last batch. A database that lost it in a failover or a restore may have the same
+    /// revision with another content.
+    batch: Option<i64>,
+    state: HubState,
+}
+
+/// What a transaction leaves in the cache.
+type Attempt = Option<Cached>;
+
+impl HubWriter {
+    /// Processes jobs until the queue is closed and empty.
+    pub(crate) fn run(mut self, queue: &Queue<Job>) {
+        let _abandon = AbandonOnDrop(queue);
+        loop {
+            let group = queue.take();
+            if group.is_empty() {
+                return;
+            }
+            self.serve(group);
+        }
+    }
+
+    fn serve(&mut self, mut group: Vec<Job>) {
+        match self.record_or_panic(&mut group) {
+            Ok(()) => group.into_iter().for_each(|job| answer(|| job.reply())),
+            // One job may have spoiled the transaction of the others.
+            Err(failure) if group.len() > 1 && failure.kind() != ErrorKind::Busy => {
+                for job in group {
+                    let mut alone = vec![job];
+                    let result = self.record_or_panic(&mut alone);
+                    for job in alone {
+                        match &result {
+                            Ok(()) => answer(|| job.reply()),
+                            Err(failure) => answer(|| job.refuse(copy_of(failure))),
+                        }
+                    }
+                }
+            }
+            Err(failure) => {
+                group.into_iter().for_each(|job| answer(|| job.refuse(copy_of(&failure))));
+            }
+        }
+    }
+
+    fn record_or_panic(&mut self, group: &mut [Job]) -> Result<(), LogError> {
+        catch_unwind(AssertUnwindSafe(|| self.record(group))).unwrap_or_else(|_| {
+            self.cached = None;
+            let message = "recording stopped by a fault of the program, which is in its log";
+            Err(LogError::new(ErrorKind::Io, message))
+        })
+    }
+
+    /// Records a group in one transaction, and repeats it while that may help.
+    fn record(&mut self, group: &mut [Job]) -> Result<(), LogError> {
+        self.batch += 1;
+        let mut attempts = std::mem::take(&mut self.attempts);
+        let client = Arc::clone(&self.client);
+        let recorded = attempts.repeat("cannot record changes", |unknown| {
+            let prepared = self.prepare(&client, group, unknown.is_some())?;
+            commit(prepared, unknown).map_err(|failed: Failed<Attempt>| failed)
+        });
+        self.attempts = attempts;
+        self.cached = *recorded?;
+        Ok(())
+    }
+
+    fn prepare<'c>(
+        &mut self,
+        client: &'c Client,
+        group: &mut [Job],
+        is_unknown: bool,
+    ) -> Result<Prepared<'c, Attempt>, Failure> {
+        // A failed attempt leaves nothing in the cache.
+        let cached = self.cached.take();
+        let locks = group.iter().any(|job| job.needs == Needs::Hub);
+        let (mut statements, row) = Statements::begin(
+            client,
+            if locks { LOCK_HUB } else { LOCK_WRITER },
+            &params![self.name.clone() => TEXT],
+        )?;
+        let (now, batch) = match &row {
+            Some(row) => (Timestamp::from_micros(row.try_get(0)?), row.try_get(1)?),
+            None if locks => {
+                return Err(Failure::Damaged(
+                    "the row of the hub is not in the database".to_owned(),
+                ));
+            }
+            None => (database_time(&mut statements)?, None),
+        };
+        if is_unknown && batch == Some(self.batch) {
+            return Ok(Prepared::Known);
+        }
+        let cached = cached.filter(|cached| cached.batch == batch);
+        let known = match (&row, locks) {
+            (Some(row), true) => load(&mut statements, row, cached)?,
+            _ => cached.map_or_else(HubState::default, |cached| cached.state),
+        };
+        let records_progress = group.iter().any(|job| job.needs == Needs::Progress);
+        let node = match self.node.id().filter(|_| records_progress) {
+            Some(id) => Some(lock_node(&mut statements, id)?),
+            None => None,
+        };
+        let now = self.clock.as_ref().map_or(now, |clock| clock.now());
+        let mut run = HubTransaction {
+            statements,
+            known,
+            now,
+            node,
+            touched: BTreeSet::new(),
+            published: Vec::new(),
+        };
+        for job in group.iter_mut() {
+            job.run(&mut run)?;
+        }
+        topics::write_published(&mut run)?;
+        topics::store(&mut run)?;
+        if locks {
+            run.store_hub()?;
+        }
+        self.sign(&mut run)?;
+        run.statements.send()?;
+        // Without the lock, the state is that of an earlier revision, or of none.
+        let is_read = locks || run.known.revision > 0;
+        let cached = is_read.then_some(Cached { batch: Some(self.batch), state: run.known });
+        Ok(Prepared::Write(Box::new(cached), Box::new(run.statements)))
+    }
+
+    /// Records the number of the batch, and deletes old rows now and then.
+    fn sign(&mut self, run: &mut HubTransaction<'_>) -> Result<(), Failure> {
+        run.statements.write(
+            "INSERT INTO abreast.writers (set_id, writer, batch, time) VALUES (0, $1, $2, $3) \
+             ON CONFLICT (set_id, writer) DO UPDATE SET batch = excluded.batch, time = excluded.time",
+            params![
+                self.name.clone() => TEXT, self.batch => INT8, run.now.as_micros() => INT8,
+            ],
+        )?;
+        if self.pruned.is_some_and(|pruned| pruned.elapsed() < PRUNE_EVERY) {
+            return Ok(());
+        }
+        self.pruned = Some(Instant::now());
+        letters::delete_oldest(run, PRUNE_MAX)?;
+        run.statements.write(
+            "DELETE FROM abreast.writers WHERE set_id = 0 AND time < $1",
+            params![run.now.plus_micros(-WRITER_AGE_MICROS).as_micros() => INT8],
+        )
+    }
+}
+
+/// The locked row of the hub, with the topics that changed since `cached`, and the revision of this
+/// transaction.
+fn load(
+    statements: &mut Statements<'_>,
+    row: &Row,
+    cached: Option<Cached>,
+) -> Result<HubState, Failure> {
+    let (revision, topics) = match cached {
+        Some(Cached { state, .. }) => (state.revision, state.topics),
+        None => (-1, TopicStates::new()),
+    };
+    let mut state = HubState::read(row, topics)?;
+    if state.revision != revision {
+        topics::refresh(statements, revision, &mut state.topics)?;
+    }
+    state.revision += 1;
+    Ok(state)
+}
+
+/// Locks the row of a node until the transaction ends: other nodes cannot take its shards meanwhile.
+fn lock_node(statements: &mut Statements<'_>, id: i64) -> Result<NodeLease, Failure> {
+    let found = statements.query_first(
+        concat!(
+            "SELECT id FROM abreast.nodes WHERE id = $1 AND until > ",
+            database_now!(),
+            " FOR SHARE"
+        ),
+        &params![id => INT8],
+    )?;
+    Ok(found.map_or(NodeLease::Over, |_| NodeLease::Valid(id)))
+}
+
+fn database_time(statements: &mut Statements<'_>) -> Result<Timestamp, Failure> {
+    let row = statements.query_first(concat!("SELECT ", database_now!()), &[])?;
+    row.map_or(Ok(Timestamp::default()), |row| Ok(Timestamp::from_micros(row.try_get(0)?)))
+}
+
+fn copy_of(failure: &LogError) -> LogError {
+    LogError::new(failure.kind(), failure.to_string())
+}

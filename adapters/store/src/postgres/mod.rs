@@ -1,0 +1,9 @@
+//! PostgreSQL: connections, transactions and tables, for any number of nodes.
+
+pub(crate) mod attempts;
+pub(crate) mod client;
+pub(crate) mod failure;
+pub(crate) mod hosts;
+pub(crate) mod options;
+pub(crate) mod schema;
+pub(crate) mod statements;

@@ -1,0 +1,93 @@
+//! Options for connections to PostgreSQL.
+
+use crate::postgres::client::Client;
+use crate::postgres::schema::migrate;
+use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Options for opening a [`PostgresLog`](crate::PostgresLog) or a
+/// [`PostgresHub`](crate::hub::PostgresHub).
+#[derive(Clone, Default)]
+pub struct PostgresOptions {
+    pub(crate) shard_rule: ShardRule,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    tls: Option<MakeRustlsConnect>,
+    password: Option<String>,
+}
+
+impl PostgresOptions {
+    /// Sets other sizes for shards than [`ShardRule::DEFAULT`].
+    #[must_use]
+    pub const fn with_shard_rule(mut self, rule: ShardRule) -> Self {
+        self.shard_rule = rule;
+        self
+    }
+
+    /// Takes the time from a clock, for tests, in place of the database's clock. Clocks of nodes may
+    /// differ.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Uses TLS, if the server offers it or `sslmode=require` is in the URL.
+    #[must_use]
+    pub fn with_tls(mut self, tls: rustls::ClientConfig) -> Self {
+        self.tls = Some(MakeRustlsConnect::new(tls));
+        self
+    }
+
+    /// Sets a password that is not in the URL.
+    #[must_use]
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Connects to the database at a URL, and makes the tables that are missing.
+    pub(crate) fn connect(&self, url: &str) -> Result<Arc<Client>, LogError> {
+        let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
+            let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
+            LogError::new(ErrorKind::Refused, message).with_cause(cause)
+        })?;
+        if let Some(password) = &self.password {
+            config.password(password);
+        }
+        config.application_name("abreast");
+        let client = Arc::new(Client::new(config, self.tls.as_ref())?);
+        migrate(&client)?;
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("shard_rule", &self.shard_rule)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A random name for the writers of one opened store.
+pub(crate) fn writer_name() -> Result<String, LogError> {
+    let mut name = [0; 8];
+    getrandom::fill(&mut name).map_err(|cause| {
+        LogError::new(ErrorKind::Io, format!("no random number for a writer: {cause}"))
+    })?;
+    Ok(format!("{:016x}", u64::from_le_bytes(name)))
+}
+
+/// Starts a thread of a store.
+pub(crate) fn thread(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, LogError> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|cause| {
+        LogError::new(ErrorKind::Io, "cannot start a thread for the store").with_cause(cause)
+    })
+}
