@@ -1,5 +1,6 @@
 //! Requests to the writer, which may be tried several times.
 
+use super::loaded::Wanted;
 use super::transaction::{Answer, HubTransaction};
 use crate::database::queue::{Limits, QueueItem};
 use crate::postgres::failure::Failure;
@@ -28,6 +29,8 @@ pub(crate) enum Needs {
 pub(crate) struct Job {
     bytes: usize,
     pub(crate) needs: Needs,
+    /// The target that is read together with those of other requests.
+    pub(crate) wanted: Option<Wanted>,
     task: Box<dyn Task>,
 }
 
@@ -37,10 +40,11 @@ impl Job {
     pub(crate) fn new<T: Send + 'static>(
         bytes: usize,
         needs: Needs,
+        wanted: Option<Wanted>,
         work: impl Fn(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) -> Self {
-        Self { bytes, needs, task: Box::new(PendingRequest { work, done, result: None }) }
+        Self { bytes, needs, wanted, task: Box::new(PendingRequest { work, done, result: None }) }
     }
 
     pub(crate) fn run(&mut self, run: &mut HubTransaction<'_>) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod changes;
 mod job;
 mod letters;
+mod loaded;
 mod nodes;
 mod open;
 mod progress;

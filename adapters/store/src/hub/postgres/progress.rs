@@ -45,6 +45,7 @@ pub(crate) fn save(run: &mut HubTransaction<'_>, all: &[Progress]) -> Answer<Vec
     if run.node == Some(NodeLease::Over) {
         return Ok(Ok(all.iter().map(|one| one.id).collect()));
     }
+    run.loaded.clear();
     let mut stored = read(run, all)?;
     let decided = decide(&mut stored, all);
     write(run, &stored, &decided)?;

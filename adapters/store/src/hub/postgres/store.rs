@@ -1,6 +1,7 @@
 //! The store of a hub on PostgreSQL.
 
 use super::job::{Job, Needs};
+use super::loaded::Wanted;
 use super::nodes::Node;
 use super::transaction::{Answer, HubTransaction};
 use super::{progress, summary, targets, topics, verifications};
@@ -62,7 +63,17 @@ impl PostgresHub {
         work: impl Fn(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) {
-        self.queue.push(Job::new(bytes, needs, work, done));
+        self.queue.push(Job::new(bytes, needs, None, work, done));
+    }
+
+    /// Asks for a change of one target.
+    fn change<T: Send + 'static>(
+        &self,
+        wanted: Wanted,
+        work: impl Fn(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
+        done: Done<T>,
+    ) {
+        self.queue.push(Job::new(ROW_BYTES, Needs::Hub, Some(wanted), work, done));
     }
 
     fn call<T: Send + 'static>(
@@ -105,11 +116,12 @@ impl HubStore for PostgresHub {
     }
 
     fn put_target_then(&self, new: NewTarget, done: Done<Target>) {
-        self.ask(ROW_BYTES, Needs::Hub, move |run| targets::put(run, &new), done);
+        let wanted = Wanted::Address(new.topic, new.address.clone(), new.kind);
+        self.change(wanted, move |run| targets::put(run, &new), done);
     }
 
     fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
-        self.ask(ROW_BYTES, Needs::Hub, move |run| targets::end(run, id, why).map(Ok), done);
+        self.change(Wanted::Id(id), move |run| targets::end(run, id, why).map(Ok), done);
     }
 
     fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {

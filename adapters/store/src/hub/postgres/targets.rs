@@ -9,7 +9,7 @@ use super::transaction::{Answer, HubTransaction, check_texts};
 use crate::hub::numbers::{ending_number, ending_of, kind_number};
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::params;
 use abreast_core::hub::{
     Attempt, DeadLetter, ENDED_MAX, EndedTarget, Ending, NewTarget, Target, TargetId, TargetKind,
     check_target, no_topic,
@@ -25,27 +25,6 @@ const BY_ADDRESS: &str = concat!(
     " WHERE shard = $1 AND address_hash = $2 AND topic_id = $3 AND kind = $4"
 );
 
-/// The target with this topic, address and kind, as the transaction sees it. Its progress is locked.
-pub(crate) fn find_in(
-    statements: &mut Statements<'_>,
-    topic: TopicId,
-    address: &str,
-    kind: TargetKind,
-) -> Result<Option<Target>, Failure> {
-    const SQL: &str = concat!(
-        target_columns!(),
-        " WHERE shard = $1 AND address_hash = $2 AND topic_id = $3 AND kind = $4 FOR UPDATE"
-    );
-    let row = statements.query_first(
-        SQL,
-        &params![
-            shard_of(address).0 as i16 => INT2, url_hash(address) => BYTEA, topic.0 => INT8,
-            kind_number(kind) as i16 => INT2,
-        ],
-    )?;
-    row.as_ref().map(read_target).transpose()
-}
-
 /// Creates or renews a target. A renewal replaces secret and lease, and does not change the cursor.
 pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Target> {
     if let Err(refused) = check_target(new).and_then(|()| check_texts([&*new.address])) {
@@ -55,7 +34,8 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
         return Ok(Err(no_topic(new.topic)));
     };
     let secret = new.secret.as_ref().map(|secret| secret.0.to_vec());
-    if let Some(known) = find_in(&mut run.statements, new.topic, &new.address, new.kind)? {
+    let HubTransaction { statements, loaded, .. } = run;
+    if let Some(known) = loaded.find(statements, new.topic, &new.address, new.kind)? {
         let target = Target {
             secret: new.secret.clone(),
             lease_until: new.lease_until,
@@ -76,6 +56,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
             "UPDATE abreast.progress SET generation = $3, next_at = NULL WHERE shard = $1 AND id = $2",
             params![shard => INT2, id => INT8, target.generation as i64 => INT8],
         )?;
+        run.loaded.put(target.clone());
         return Ok(Ok(target));
     }
     run.known.last_target += 1;
@@ -109,6 +90,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
         "INSERT INTO abreast.progress (shard, id, generation, cursor, attempts) VALUES ($1, $2, 1, $3, 0)",
         params![shard.0 as i16 => INT2, target.id.0 => INT8, target.cursor.0 as i64 => INT8],
     )?;
+    run.loaded.put(target.clone());
     Ok(Ok(target))
 }
 
@@ -119,36 +101,39 @@ pub(crate) fn end(
     id: TargetId,
     why: Ending,
 ) -> Result<bool, Failure> {
-    let number = run.known.last_ended + 1;
-    let shard = shard_column(id);
-    let ended = run.statements.query_first(
+    if run.loaded.target(&mut run.statements, id)?.is_none() {
+        return Ok(false);
+    }
+    run.loaded.remove(id);
+    run.known.last_ended += 1;
+    run.known.targets -= 1;
+    let (shard, number) = (shard_column(id), run.known.last_ended);
+    run.statements.write(
         "WITH target AS (DELETE FROM abreast.targets WHERE shard = $1 AND id = $2 \
          RETURNING id, topic_id, kind, address, created), \
          progress AS (DELETE FROM abreast.progress WHERE shard = $1 AND id = $2 RETURNING id, cursor) \
          INSERT INTO abreast.ended (number, id, topic_id, kind, address, why, cursor, created, time, revision) \
-         SELECT $3, id, topic_id, kind, address, $4, cursor, created, $5, $6 FROM target JOIN progress USING (id) \
-         RETURNING number",
-        &params![
+         SELECT $3, id, topic_id, kind, address, $4, cursor, created, $5, $6 FROM target JOIN progress USING (id)",
+        params![
             shard => INT2, id.0 => INT8, number => INT8, ending_number(why) as i16 => INT2,
             run.now.as_micros() => INT8, run.known.revision => INT8,
         ],
     )?;
-    if ended.is_none() {
-        return Ok(false);
-    }
-    run.known.last_ended = number;
-    run.known.targets -= 1;
     for sql in [
         "DELETE FROM abreast.attempts WHERE shard = $1 AND id = $2",
         "DELETE FROM abreast.dead WHERE shard = $1 AND id = $2",
     ] {
         run.statements.write(sql, params![shard => INT2, id.0 => INT8])?;
     }
+    Ok(true)
+}
+
+/// Deletes the oldest ended targets, so that [`ENDED_MAX`] are left.
+pub(crate) fn trim_ended(run: &mut HubTransaction<'_>) -> Result<(), Failure> {
     run.statements.write(
         "DELETE FROM abreast.ended WHERE number <= $1",
-        params![number - ENDED_MAX => INT8],
-    )?;
-    Ok(true)
+        params![run.known.last_ended - ENDED_MAX => INT8],
+    )
 }
 
 /// Sets a cursor back, or forward, within the stored notifications.
@@ -157,10 +142,9 @@ pub(crate) fn replay(
     id: TargetId,
     to: Offset,
 ) -> Result<Option<Target>, Failure> {
-    const SQL: &str = concat!(target_columns!(), " WHERE shard = $1 AND id = $2 FOR UPDATE");
+    let HubTransaction { statements, loaded, .. } = run;
+    let Some(known) = loaded.target(statements, id)? else { return Ok(None) };
     let (shard, id) = (shard_column(id), id.0);
-    let row = run.statements.query_first(SQL, &params![shard => INT2, id => INT8])?;
-    let Some(known) = row.as_ref().map(read_target).transpose()? else { return Ok(None) };
     let head = run.known.topics.get(&known.topic).map_or(0, |state| state.head);
     let target = Target {
         cursor: Offset(to.0.min(head)),
@@ -181,6 +165,7 @@ pub(crate) fn replay(
         "UPDATE abreast.targets SET revision = $3, replayed = $3 WHERE shard = $1 AND id = $2",
         params![shard => INT2, id => INT8, run.known.revision => INT8],
     )?;
+    run.loaded.put(target.clone());
     Ok(Some(target))
 }
 

@@ -1,5 +1,6 @@
 //! One transaction of the hub, and the values that its writer caches.
 
+use super::loaded::Loaded;
 use super::topics::Published;
 use crate::hub::topic_states::{TopicState, TopicStates};
 use crate::postgres::failure::Failure;
@@ -19,6 +20,8 @@ pub(crate) struct HubTransaction<'c> {
     pub(crate) now: Timestamp,
     /// The node whose progress is recorded, if it has a lease.
     pub(crate) node: Option<NodeLease>,
+    /// Targets that requests of the transaction are about.
+    pub(crate) loaded: Loaded,
     /// Topics whose rows are not written yet.
     pub(crate) touched: BTreeSet<TopicId>,
     /// Notifications whose rows are not written yet.

@@ -107,7 +107,8 @@ fn find_subscription(
     let Some(topic) = topic else { return Ok(None) };
     let topic = TopicId(topic.try_get(0)?);
     let kind = TargetKind::Subscription;
-    targets::find_in(&mut run.statements, topic, &request.callback, kind)
+    let HubTransaction { statements, loaded, .. } = run;
+    loaded.find(statements, topic, &request.callback, kind)
 }
 
 fn column(id: VerificationId) -> i16 {

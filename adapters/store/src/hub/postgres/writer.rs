@@ -2,9 +2,10 @@
 
 use super::job::{Job, Needs};
 use super::letters;
+use super::loaded::{Loaded, Wanted};
 use super::nodes::{Node, database_now};
-use super::topics;
 use super::transaction::{HubState, HubTransaction, LOCK_HUB, LOCK_WRITER, NodeLease};
+use super::{targets, topics};
 use crate::database::queue::{AbandonOnDrop, Queue, QueueItem as _, answer};
 use crate::hub::topic_states::TopicStates;
 use crate::postgres::attempts::{Attempts, Failed, Prepared, commit};
@@ -151,15 +152,21 @@ impl HubWriter {
             known,
             now,
             node,
+            loaded: Loaded::default(),
             touched: BTreeSet::new(),
             published: Vec::new(),
         };
+        if !records_progress {
+            let wanted: Vec<&Wanted> = group.iter().filter_map(|job| job.wanted.as_ref()).collect();
+            run.loaded.read(&mut run.statements, &wanted)?;
+        }
         for job in group.iter_mut() {
             job.run(&mut run)?;
         }
         topics::write_published(&mut run)?;
         topics::store(&mut run)?;
         if locks {
+            targets::trim_ended(&mut run)?;
             run.store_hub()?;
         }
         self.sign(&mut run)?;
