@@ -20,7 +20,9 @@ pub use maintenance::needed_contents::NeededContents;
 pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 #[cfg(feature = "postgres")]
-pub use postgres::options::PostgresOptions;
+pub use postgres::{
+    database::PostgresDatabase, options::PostgresOptions, records::PostgresRecords,
+};
 
 /// Version of the SQLite library that is linked into the program.
 pub fn sqlite_version() -> &'static str {

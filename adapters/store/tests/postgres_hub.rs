@@ -2,14 +2,23 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use abreast_core::hub::HubStore;
+use abreast_core::hub::{
+    Ending, HubNodes as _, HubShard, HubStore, NewTarget, NewVerification, Progress, Target,
+    TargetId, TargetKind, VerificationId, VerificationMode,
+};
 use abreast_core::testing::{HubStores, TopicStores, hub_store_contract, topic_log_contract};
-use abreast_core::{FixedClock, TopicLog};
+use abreast_core::{
+    ErrorKind, FixedClock, NewNotification, Offset, Payload, Records as _, TopicId, TopicLog,
+    publish,
+};
 use abreast_store::PostgresOptions;
 use abreast_store::hub::{NodeOptions, PostgresHub};
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::provided;
+use abreast_webtypes::Timestamp;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 const PROGRAMS: &str = "ABREAST_TEST_POSTGRES";
 
@@ -36,7 +45,8 @@ impl<'s> Hubs<'s> {
 
     fn open(&self) -> Arc<PostgresHub> {
         let node = NodeOptions::default();
-        Arc::new(self.options.clone().open_hub(&self.url, node).expect("the store opens"))
+        let database = self.options.clone().connect(&self.url).expect("the store opens");
+        Arc::new(database.hub(node).expect("the store opens"))
     }
 }
 
@@ -72,4 +82,296 @@ fn postgres_keeps_the_promises_of_a_hub_store() {
         scope.spawn(|| hub_store_contract(&mut Hubs::of(server, "hub")));
         scope.spawn(|| topic_log_contract(&mut Hubs::of(server, "topics")));
     });
+}
+
+/// A store of one of several nodes.
+fn node(url: &str, name: &str, lease: Duration) -> PostgresHub {
+    let database = PostgresOptions::default().connect(url).expect("the store opens");
+    database.hub(NodeOptions { name: name.to_owned(), lease }).expect("the store opens")
+}
+
+fn bytes(body: &str) -> NewNotification {
+    let payload = Payload::Bytes(Arc::from(body.as_bytes()));
+    NewNotification { media_type: "text/plain".into(), links: String::new(), payload }
+}
+
+fn target(topic: TopicId, address: String) -> NewTarget {
+    let kind = TargetKind::Subscription;
+    NewTarget { topic, kind, address, secret: None, lease_until: None, cursor: Some(Offset(0)) }
+}
+
+fn progress(target: &Target, cursor: u64) -> Progress {
+    Progress {
+        id: target.id,
+        generation: target.generation,
+        cursor: Offset(cursor),
+        attempts: 0,
+        first_failed: None,
+        next_at: None,
+        last: None,
+        dead: None,
+    }
+}
+
+fn held(nodes: &[&PostgresHub]) -> Vec<usize> {
+    nodes.iter().map(|node| node.renew().unwrap().shards.len()).collect()
+}
+
+/// Gives back what a node has too much of.
+fn even_out(node: &PostgresHub) {
+    let membership = node.renew().unwrap();
+    let surplus = membership.shards.len() - membership.surplus;
+    node.give_back(&membership.shards[surplus..]).unwrap();
+}
+
+#[test]
+fn nodes_divide_the_shards_and_inherit_those_of_an_ended_node() {
+    let name = "nodes_divide_the_shards_and_inherit_those_of_an_ended_node";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("shards");
+    let (short, long) = (Duration::from_millis(800), Duration::from_secs(60));
+    let one = node(&url, "one", long);
+    assert_eq!(held(&[&one]), [1_024], "a node alone has all shards");
+    let two = node(&url, "two", short);
+    assert_eq!(held(&[&two]), [0], "shards are not taken from a node");
+    even_out(&one);
+    assert_eq!(held(&[&one, &two]), [512, 512]);
+    // The second node stops without a word.
+    std::thread::sleep(short + Duration::from_millis(200));
+    let membership = one.renew().unwrap();
+    assert_eq!((membership.shards.len(), membership.nodes, membership.surplus), (1_024, 1, 0));
+    // It gets a new lease, and nothing of what it had.
+    assert_eq!(held(&[&two]), [0]);
+    even_out(&one);
+    assert_eq!(held(&[&two, &one]), [512, 512]);
+    one.leave().unwrap();
+    assert_eq!(held(&[&two]), [1_024], "a node that leaves is not waited for");
+}
+
+#[test]
+fn a_node_whose_lease_is_over_moves_no_cursor() {
+    let name = "a_node_whose_lease_is_over_moves_no_cursor";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("fence");
+    let lease = Duration::from_millis(500);
+    let (old, new) = (node(&url, "old", lease), node(&url, "new", Duration::from_secs(60)));
+    let topic = old.open_topic("http://example.org/topic").unwrap();
+    for number in 0..9 {
+        publish(&old, topic, bytes(&number.to_string())).unwrap();
+    }
+    let found = old.put_target(target(topic, "http://example.org/callback".into())).unwrap();
+    assert_eq!(held(&[&old]), [1_024]);
+    assert_eq!(old.save_progress(vec![progress(&found, 3)]).unwrap(), []);
+    assert_eq!(
+        new.save_progress(vec![progress(&found, 4)]).unwrap(),
+        [],
+        "a node without a lease is an operator"
+    );
+    new.renew().unwrap();
+    assert_eq!(
+        new.save_progress(vec![progress(&found, 5)]).unwrap(),
+        [found.id],
+        "the shard is not its own"
+    );
+    std::thread::sleep(lease + Duration::from_millis(100));
+    assert_eq!(
+        old.save_progress(vec![progress(&found, 6)]).unwrap(),
+        [found.id],
+        "the lease is over"
+    );
+    assert_eq!(held(&[&new]), [1_024]);
+    assert_eq!(old.save_progress(vec![progress(&found, 7)]).unwrap(), [found.id]);
+    assert_eq!(new.save_progress(vec![progress(&found, 8)]).unwrap(), []);
+    assert_eq!(new.target(found.id).unwrap().unwrap().cursor, Offset(8));
+}
+
+#[test]
+fn a_node_reads_what_the_others_change() {
+    let name = "a_node_reads_what_the_others_change";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("changes");
+    let long = Duration::from_secs(60);
+    let (one, two) = (node(&url, "one", long), node(&url, "two", long));
+    let shards = one.renew().unwrap().shards;
+    let start = one.revision().unwrap();
+    let topic = two.open_topic("http://example.org/topic").unwrap();
+    publish(&two, topic, bytes("a")).unwrap();
+    let first = two.put_target(target(topic, "http://example.org/1".into())).unwrap();
+    let second = two.put_target(target(topic, "http://example.org/2".into())).unwrap();
+    assert!(two.end_target(second.id, Ending::ByHand).unwrap());
+    let asked = NewVerification {
+        topic_url: "http://example.org/topic".into(),
+        callback: "http://example.org/1".into(),
+        mode: VerificationMode::Subscribe,
+        secret: None,
+        lease_seconds: None,
+        challenge: "c".into(),
+        reason: None,
+        next_at: Timestamp::from_micros(0),
+    };
+    let (sender, receiver) = channel();
+    two.put_verification_then(asked, Box::new(move |result| sender.send(result).unwrap()));
+    let verification = receiver.recv().unwrap().unwrap();
+    assert_eq!(
+        HubShard::of_verification(verification),
+        HubShard::of_target(first.id),
+        "one node verifies a callback and delivers to it"
+    );
+    let changes = one.changes_after(start, &shards).unwrap();
+    assert_eq!(changes.revision, one.revision().unwrap());
+    assert_eq!(changes.topics, [(topic, "http://example.org/topic".to_owned(), Offset(1))]);
+    let targets: Vec<_> = changes.targets.iter().map(|one| (one.target.id, one.replayed)).collect();
+    assert_eq!(targets, [(first.id, false)]);
+    assert_eq!(changes.ended, [second.id]);
+    let asked: Vec<_> = changes.verifications.iter().map(|one| one.id).collect();
+    assert_eq!(asked, [verification]);
+    // Progress is not a change, and other shards are not shown.
+    let before = one.revision().unwrap();
+    one.save_progress(vec![progress(&first, 1)]).unwrap();
+    assert_eq!(one.revision().unwrap(), before);
+    let others: Vec<_> =
+        shards.iter().copied().filter(|shard| *shard != HubShard::of_target(first.id)).collect();
+    let changes = one.changes_after(start, &others).unwrap();
+    assert_eq!((changes.targets.len(), changes.verifications.len()), (0, 0));
+    two.replay(first.id, Offset(0)).unwrap().unwrap();
+    let changes = one.changes_after(before, &shards).unwrap();
+    assert_eq!((changes.targets.len(), changes.targets[0].replayed), (1, true));
+    let shard = HubShard::of_target(first.id);
+    assert_eq!(
+        one.targets_in(shard, TargetId(0), 10).unwrap(),
+        [two.target(first.id).unwrap().unwrap()]
+    );
+    assert_eq!(one.verifications_in(shard, VerificationId(0), 10).unwrap().len(), 1);
+    assert_eq!(one.targets_in(shard, first.id, 10).unwrap(), []);
+}
+
+#[test]
+fn nodes_publish_in_one_topic_without_gaps() {
+    const EACH: u64 = 300;
+    let name = "nodes_publish_in_one_topic_without_gaps";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("publishers");
+    let nodes: Vec<PostgresHub> =
+        (0..3).map(|number| node(&url, &number.to_string(), Duration::from_secs(60))).collect();
+    let topic = nodes[0].open_topic("http://example.org/topic").unwrap();
+    std::thread::scope(|scope| {
+        for (number, node) in nodes.iter().enumerate() {
+            scope.spawn(move || {
+                for count in 0..EACH {
+                    publish(node, topic, bytes(&format!("{number}/{count}"))).unwrap();
+                }
+            });
+        }
+        // A reader that follows the heads never finds a gap.
+        scope.spawn(|| {
+            let mut seen = Offset(0);
+            while seen.0 < 3 * EACH {
+                let page = nodes[1].read(topic, seen, 100).unwrap();
+                for notification in page {
+                    assert_eq!(notification.offset.0, seen.0 + 1);
+                    seen = notification.offset;
+                }
+            }
+        });
+    });
+    let mut bodies = Vec::new();
+    let mut after = Offset(0);
+    loop {
+        let page = nodes[2].read(topic, after, 500).unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.offset;
+        for notification in page {
+            let Payload::Bytes(body) = notification.content.payload else { panic!("bytes") };
+            bodies.push(String::from_utf8(body.to_vec()).unwrap());
+        }
+    }
+    for number in 0..3 {
+        let prefix = format!("{number}/");
+        let own: Vec<_> = bodies.iter().filter(|body| body.starts_with(&prefix)).collect();
+        let expected: Vec<_> = (0..EACH).map(|count| format!("{number}/{count}")).collect();
+        assert_eq!(own, expected.iter().collect::<Vec<_>>(), "in the order of the calls");
+    }
+}
+
+#[test]
+fn a_crash_of_the_database_loses_no_notification_and_no_progress() {
+    let name = "a_crash_of_the_database_loses_no_notification_and_no_progress";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let mut server = Postgres::start(&programs);
+    let url = server.create("crash");
+    let hub = node(&url, "one", Duration::from_secs(60));
+    let topic = hub.open_topic("http://example.org/topic").unwrap();
+    let found = hub.put_target(target(topic, "http://example.org/callback".into())).unwrap();
+    hub.renew().unwrap();
+    let (mut confirmed, mut cursor) = (0, 0);
+    for round in 0..3 {
+        let start = cursor;
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let (mut published, mut saved) = (Vec::new(), start);
+                for number in 0..200 {
+                    published
+                        .extend(publish(&hub, topic, bytes(&format!("{round}/{number}"))).ok());
+                    if let Some(Offset(last)) = published.last()
+                        && hub
+                            .save_progress(vec![progress(&found, *last)])
+                            .is_ok_and(|stale| stale.is_empty())
+                    {
+                        saved = *last;
+                    }
+                }
+                (published, saved)
+            });
+            std::thread::sleep(Duration::from_millis(150));
+            server.crash();
+            let (published, saved) = writer.join().unwrap();
+            confirmed += published.len() as u64;
+            cursor = saved;
+        });
+    }
+    let head = hub.head(topic).unwrap().0;
+    assert!(head >= confirmed && confirmed > 300, "{confirmed} of {head}");
+    assert_eq!(hub.read(topic, Offset(0), 10_000).unwrap().len() as u64, head, "without gaps");
+    assert!(hub.target(found.id).unwrap().unwrap().cursor >= Offset(cursor));
+}
+
+#[test]
+fn records_are_replaced_by_one_node_at_a_time() {
+    const NODES: usize = 3;
+    const EACH: usize = 20;
+    let name = "records_are_replaced_by_one_node_at_a_time";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("records");
+    let database = PostgresOptions::default().connect(&url).unwrap();
+    let records = database.records();
+    assert_eq!(records.record("n").unwrap(), None);
+    assert_eq!(records.record_revision("n").unwrap(), 0);
+    assert!(!records.replace_record("n", 1, b"x").unwrap(), "there is no record with this number");
+    std::thread::scope(|scope| {
+        for _ in 0..NODES {
+            let records = PostgresOptions::default().connect(&url).unwrap().records();
+            scope.spawn(move || {
+                for _ in 0..EACH {
+                    loop {
+                        let known = records.record("n").unwrap();
+                        let revision = known.as_ref().map_or(0, |known| known.revision);
+                        let bytes = vec![b'x'; known.map_or(0, |known| known.bytes.len()) + 1];
+                        if records.replace_record("n", revision, &bytes).unwrap() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let last = records.record("n").unwrap().unwrap();
+    assert_eq!((last.revision as usize, last.bytes.len()), (NODES * EACH, NODES * EACH));
+    let large = vec![0; abreast_core::RECORD_BYTES_MAX + 1];
+    let refused = records.replace_record("n", last.revision, &large).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
 }

@@ -98,7 +98,10 @@ impl Client {
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let runtime = self.runtime.as_ref().expect("the threads end with the client");
-        let answer = runtime.block_on(async {
+        // The runtime's threads drive connections and timers. Unlike the runtime's own function, this
+        // may also be called on a thread of another runtime, which it blocks.
+        let _entered = runtime.enter();
+        let answer = futures_executor::block_on(async {
             tokio::time::timeout(ANSWER_LIMIT, answer).await.unwrap_or(Err(Failure::Late))
         });
         if matches!(answer, Err(Failure::Late)) {

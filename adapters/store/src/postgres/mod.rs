@@ -2,8 +2,10 @@
 
 pub(crate) mod attempts;
 pub(crate) mod client;
+pub(crate) mod database;
 pub(crate) mod failure;
 pub(crate) mod hosts;
 pub(crate) mod options;
+pub(crate) mod records;
 pub(crate) mod schema;
 pub(crate) mod statements;

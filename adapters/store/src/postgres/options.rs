@@ -49,8 +49,8 @@ impl PostgresOptions {
         self
     }
 
-    /// Connects to the database at a URL, and makes the tables that are missing.
-    pub(crate) fn connect(&self, url: &str) -> Result<Arc<Client>, LogError> {
+    /// Connects to the database at a URL, which has the form `postgres://USER@HOST:PORT/NAME`.
+    pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
             let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
             LogError::new(ErrorKind::Refused, message).with_cause(cause)

@@ -9,7 +9,8 @@ use tokio_postgres::types::Type;
 
 const MIGRATIONS: &[&str] = &[concat!(
     include_str!("../migrations/postgres_log_0001.sql"),
-    include_str!("../migrations/postgres_hub_0001.sql")
+    include_str!("../migrations/postgres_hub_0001.sql"),
+    include_str!("../migrations/postgres_records_0001.sql")
 )];
 
 /// Name of the tables of this file in `abreast.schemas`.

@@ -5,7 +5,8 @@ use super::store::PostgresHub;
 use super::writer::HubWriter;
 use crate::database::queue::Queue;
 use crate::postgres::attempts::Attempts;
-use crate::postgres::options::{PostgresOptions, thread, writer_name};
+use crate::postgres::database::PostgresDatabase;
+use crate::postgres::options::{thread, writer_name};
 use abreast_core::LogError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +26,18 @@ impl Default for NodeOptions {
     }
 }
 
-impl PostgresOptions {
-    /// Opens the hub's store in the database at a URL. See
-    /// [`PostgresLog::open`](crate::PostgresLog::open) for the URL.
+impl PostgresDatabase {
+    /// Opens the store of a hub, for this node.
     ///
     /// # Errors
-    /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.
-    pub fn open_hub(self, url: &str, node: NodeOptions) -> Result<PostgresHub, LogError> {
-        let client = self.connect(url)?;
+    /// The system cannot start a thread.
+    pub fn hub(&self, node: NodeOptions) -> Result<PostgresHub, LogError> {
+        let client = Arc::clone(&self.client);
         let node = Arc::new(Node::new(node.name, node.lease));
         let queue = Arc::new(Queue::default());
         let writer = HubWriter {
             client: Arc::clone(&client),
-            clock: self.clock,
+            clock: self.options.clock.clone(),
             name: format!("{}-hub", writer_name()?),
             node: Arc::clone(&node),
             cached: None,

@@ -5,6 +5,7 @@ use crate::log::postgres::log::PostgresLog;
 use crate::log::postgres::watch::Watch;
 use crate::log::postgres::writer::LogWriter;
 use crate::postgres::attempts::Attempts;
+use crate::postgres::database::PostgresDatabase;
 use crate::postgres::options::{PostgresOptions, thread, writer_name};
 use abreast_core::LogError;
 use std::collections::HashMap;
@@ -14,12 +15,22 @@ use std::sync::Arc;
 const WRITERS: usize = 4;
 
 impl PostgresOptions {
-    /// Opens the change log of the database at a URL. See [`PostgresLog::open`].
+    /// Opens the change log of the database at a URL. See [`PostgresOptions::connect`].
     ///
     /// # Errors
-    /// See [`PostgresLog::open`].
+    /// See [`PostgresOptions::connect`].
     pub fn open(self, url: &str) -> Result<PostgresLog, LogError> {
-        let client = self.connect(url)?;
+        self.connect(url)?.log()
+    }
+}
+
+impl PostgresDatabase {
+    /// Opens the change log.
+    ///
+    /// # Errors
+    /// The system cannot start threads.
+    pub fn log(&self) -> Result<PostgresLog, LogError> {
+        let (client, options) = (Arc::clone(&self.client), &self.options);
         let watch = Arc::new(Watch::default());
         let name = writer_name()?;
         let (mut queues, mut threads) = (Vec::new(), Vec::new());
@@ -27,8 +38,8 @@ impl PostgresOptions {
             let queue = Arc::new(Queue::default());
             let writer = LogWriter {
                 client: Arc::clone(&client),
-                clock: self.clock.clone(),
-                rule: self.shard_rule,
+                clock: options.clock.clone(),
+                rule: options.shard_rule,
                 watch: Arc::clone(&watch),
                 name: format!("{name}-{number}"),
                 cached: HashMap::new(),
@@ -42,17 +53,22 @@ impl PostgresOptions {
         }
         let (watched, reader) = (Arc::clone(&watch), Arc::clone(&client));
         threads.push(thread("log-watch", move || watched.run(&reader))?);
-        Ok(PostgresLog { client, queues, watch, threads, rule: self.shard_rule, clock: self.clock })
+        Ok(PostgresLog {
+            client,
+            queues,
+            watch,
+            threads,
+            rule: options.shard_rule,
+            clock: options.clock.clone(),
+        })
     }
 }
 
 impl PostgresLog {
-    /// Opens the database at a URL, and makes the tables that are missing. Several hosts may be
-    /// given; with `target_session_attrs=read-write`, the host that accepts changes is used.
-    /// A host that does not answer within 3 s is passed over.
+    /// Opens the change log of the database at a URL. See [`PostgresOptions::connect`].
     ///
     /// # Errors
-    /// The database cannot be reached, is not encoded in UTF-8, or has tables of a newer program.
+    /// See [`PostgresOptions::connect`].
     pub fn open(url: &str) -> Result<Self, LogError> {
         PostgresOptions::default().open(url)
     }
