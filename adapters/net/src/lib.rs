@@ -51,6 +51,6 @@ pub use signature::key::{SigningKey, SigningKeyError};
 pub use signature::request::RequestSigner;
 pub use signature::verify::{KnownKeys, PublicKey, PublicKeyError};
 pub use transport::shared::{Counters, Shared};
-pub use transport::tls::{check_certificates, check_client_certificate};
+pub use transport::tls::{check_certificates, check_client_certificate, client_tls};
 pub use transport::trace::{Propagation, TRACE, continue_trace};
 pub use unpack::unpacker::{UnpackError, Unpacker};

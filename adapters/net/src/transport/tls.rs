@@ -73,6 +73,19 @@ pub(crate) fn client_config(
     Ok(Arc::new(config))
 }
 
+/// TLS settings for connections that are not HTTP: the built-in web roots, plus the certificates of
+/// a PEM file.
+///
+/// # Errors
+/// The file cannot be read, as a text.
+pub fn client_tls(extra_roots: Option<&Path>) -> Result<ClientConfig, String> {
+    let options =
+        Options { extra_roots: extra_roots.map(Path::to_owned), ..Options::default() };
+    let mut config = Arc::unwrap_or_clone(client_config(&options, None)?);
+    config.alpn_protocols = Vec::new();
+    Ok(config)
+}
+
 /// Adds the client certificate to the settings.
 fn with_own(
     builder: ConfigBuilder<ClientConfig, WantsClientCert>,

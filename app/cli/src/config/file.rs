@@ -1,5 +1,6 @@
 //! The sets and folders of a configuration file.
 
+use super::database::database_url;
 use super::slug::slug_of;
 use crate::config::settings::{File, SetFile};
 use crate::program::errors::UsageError;
@@ -36,9 +37,12 @@ impl File {
         self.set.iter().map(name).collect()
     }
 
-    /// The folder of the store: the one named, or `.abreast` in the published folder if there is
+    /// The folder of the store, or of a node: the one named, or `.abreast` in the published folder if there is
     /// only one.
     pub(crate) fn store_folder(&self) -> Option<PathBuf> {
+        if self.data.as_deref().is_some_and(|data| database_url(data).is_some()) {
+            return self.scratch.clone();
+        }
         match (&self.data, self.set.as_slice()) {
             (Some(data), _) => Some(data.clone()),
             (None, [only]) if !only.is_without_folder() => Some(only.folder.join(".abreast")),

@@ -5,6 +5,7 @@ pub(crate) mod access;
 pub(crate) mod admin;
 pub(crate) mod api;
 mod clients;
+pub(crate) mod database;
 pub(crate) mod dumps;
 mod endpoint;
 pub(crate) mod faults;

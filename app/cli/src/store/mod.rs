@@ -2,6 +2,7 @@
 
 pub(crate) mod all_sets;
 pub(crate) mod data_folder;
+pub(crate) mod database;
 pub(crate) mod log_access;
 pub(crate) mod open_set;
 pub(crate) mod rdf_files;

@@ -25,6 +25,7 @@ mod sets;
 mod visible;
 
 pub use crate::site::api::{Api, ApiOptions, Readers};
+pub use crate::site::token_place::TokenPlace;
 pub use crate::site::tokens::{
     PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
     tokens_path, write_tokens,

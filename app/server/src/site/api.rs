@@ -1,6 +1,7 @@
 //! The API of a server: settings, tokens, and uploads in progress.
 
-use super::tokens::Tokens;
+use super::known_tokens::Tokens;
+use super::token_place::TokenPlace;
 use crate::limits::places::ClientPlaces;
 use abreast_core::SetId;
 use std::collections::HashMap;
@@ -30,8 +31,8 @@ pub struct ApiOptions {
     pub write: bool,
     /// The clients that may read.
     pub readers: Readers,
-    /// Path of the file of tokens.
-    pub tokens: PathBuf,
+    /// The place of the tokens.
+    pub tokens: TokenPlace,
     /// The server listens on this machine only: until the first token is created, local programs
     /// may write without one.
     pub local: bool,
@@ -48,10 +49,16 @@ impl ApiOptions {
     /// files are in the folder of the tokens.
     pub fn new(tokens: impl Into<PathBuf>) -> Self {
         let tokens = tokens.into();
+        let temporary = tokens.parent().unwrap_or(Path::new(".")).to_owned();
+        Self::at(TokenPlace::File(tokens), temporary)
+    }
+
+    /// As [`ApiOptions::new`], with tokens in another place and a folder for temporary files.
+    pub const fn at(tokens: TokenPlace, temporary: PathBuf) -> Self {
         Self {
             write: false,
             readers: Readers::Anyone,
-            temporary: tokens.parent().unwrap_or(Path::new(".")).to_owned(),
+            temporary,
             tokens,
             local: false,
             max_content: 1 << 30,
@@ -75,13 +82,13 @@ impl Api {
     /// An API with these options.
     ///
     /// # Errors
-    /// The file of tokens cannot be read.
+    /// The tokens cannot be read.
     pub fn new(options: ApiOptions) -> io::Result<Self> {
         let tokens = Arc::new(Tokens::open(options.tokens.clone())?);
         Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Arc::default() })
     }
 
-    /// The same API with other settings. The file of tokens remains; uploads in progress and
+    /// The same API with other settings. The place of the tokens remains; uploads in progress and
     /// idempotency keys are shared.
     #[must_use]
     pub fn with(&self, options: ApiOptions) -> Self {

@@ -9,17 +9,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Number of random bytes in a token.
 const RANDOM_BYTES: usize = 32;
 /// The prefix of every token, so that people and scanners recognise tokens.
 pub const PREFIX: &str = "abreast_";
-/// Interval of checks whether the file changed.
-const LOOK: Duration = Duration::from_millis(500);
 /// Most tokens in a file.
 const MAX_TOKENS: usize = 10_000;
 
@@ -93,7 +89,7 @@ pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    parse(&text).map_err(|error| {
+    tokens_of(&text).map_err(|error| {
         let folder = path.parent().unwrap_or(path).display();
         let message = format!(
             "the file of tokens `{}` is damaged: {error}\n  help: `abreast repair {folder}` restores it, or lists the tokens that are \
@@ -104,9 +100,18 @@ pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
     })
 }
 
-fn parse(record: &[u8]) -> io::Result<Vec<Token>> {
+/// The tokens in the content of a file or record.
+pub(super) fn tokens_of(record: &[u8]) -> io::Result<Vec<Token>> {
     let file: TokenFile = serde_json::from_slice(unsealed(record)?)?;
     Ok(file.tokens)
+}
+
+/// The content of a file or record with these tokens.
+pub(super) fn text_of(tokens: &[Token]) -> io::Result<Vec<u8>> {
+    if tokens.len() > MAX_TOKENS {
+        return Err(io::Error::other(format!("more than {MAX_TOKENS} tokens (help: revoke some)")));
+    }
+    Ok(sealed(serde_json::to_vec_pretty(&TokenFile { tokens: tokens.to_vec() })?))
 }
 
 /// Checks a file of tokens; returns the damage if there is any.
@@ -137,7 +142,7 @@ pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
     }
     let _lock = lock(path)?;
     let record = fs::read(path)?;
-    if let Some(tokens) = corrected(&record).and_then(|record| parse(&record).ok()) {
+    if let Some(tokens) = corrected(&record).and_then(|record| tokens_of(&record).ok()) {
         if !dry_run {
             write_tokens(path, &tokens)?;
         }
@@ -192,11 +197,7 @@ fn lock(path: &Path) -> io::Result<fs::File> {
 /// # Errors
 /// There are too many tokens, or the disk failed.
 pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
-    if tokens.len() > MAX_TOKENS {
-        return Err(io::Error::other(format!("more than {MAX_TOKENS} tokens (help: revoke some)")));
-    }
-    let mut text = serde_json::to_vec_pretty(&TokenFile { tokens: tokens.to_vec() })?;
-    text = sealed(text);
+    let text = text_of(tokens)?;
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = fs::OpenOptions::new()
         .write(true)
@@ -236,7 +237,7 @@ pub(super) fn random_text() -> io::Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random))
 }
 
-fn digest_of(secret: &str) -> String {
+pub(super) fn digest_of(secret: &str) -> String {
     use std::fmt::Write as _;
     Sha256::digest(secret).iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -244,94 +245,12 @@ fn digest_of(secret: &str) -> String {
     })
 }
 
-/// The tokens of a running server.
-pub(crate) struct Tokens {
-    path: PathBuf,
-    known: Mutex<LoadedTokens>,
-}
-
-struct LoadedTokens {
-    looked: Instant,
-    /// Inode, length and modification time of the file that was read.
-    seen: Option<(u64, u64, i128)>,
-    tokens: Arc<Vec<Token>>,
-    /// The file was damaged at the start.
-    is_damaged: bool,
-}
-
-impl Tokens {
-    /// Reads the tokens. If the file is damaged, no token is known.
-    pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
-        let (seen, tokens) = (seen(&path), read_tokens(&path));
-        let is_damaged =
-            tokens.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData);
-        let tokens = match tokens {
-            Err(error) if is_damaged => {
-                tracing::error!("no token of the API is valid: {error}");
-                Arc::default()
-            }
-            tokens => Arc::new(tokens?),
-        };
-        let looked = Instant::now();
-        Ok(Self { path, known: Mutex::new(LoadedTokens { looked, seen, tokens, is_damaged }) })
-    }
-
-    /// Whether tokens are not known because their file is damaged.
-    pub(crate) fn is_damaged(&self) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_damaged
-    }
-
-    /// The tokens in the file. If the file cannot be read any more, the last known tokens remain
-    /// valid.
-    pub(crate) fn current(&self) -> Arc<Vec<Token>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.looked.elapsed() >= LOOK {
-            known.looked = Instant::now();
-            let now = seen(&self.path);
-            if now != known.seen {
-                match read_tokens(&self.path) {
-                    Ok(tokens) => {
-                        known.tokens = Arc::new(tokens);
-                        (known.seen, known.is_damaged) = (now, false);
-                    }
-                    Err(error) => {
-                        tracing::error!("cannot read the tokens again: {error}; those known stay");
-                    }
-                }
-            }
-        }
-        Arc::clone(&known.tokens)
-    }
-
-    /// Whether a token was ever created, also if all are revoked.
-    pub(crate) fn ever(&self) -> bool {
-        let tokens = self.current();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // The existence of an unreadable file shows that access was restricted.
-        known.seen.is_some() || !tokens.is_empty() || seen(&self.path).is_some()
-    }
-
-    /// The token with this secret.
-    pub(crate) fn find(&self, secret: &str) -> Option<Token> {
-        let digest = digest_of(secret);
-        // The digests are compared, not the secrets, so the duration of the comparison reveals
-        // nothing useful.
-        self.current().iter().find(|token| token.sha256 == digest).cloned()
-    }
-}
-
-fn seen(path: &Path) -> Option<(u64, u64, i128)> {
-    let stat = fs::metadata(path).ok()?;
-    Some((
-        stat.ino(),
-        stat.len(),
-        i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec()),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::site::known_tokens::Tokens;
+    use crate::site::token_place::TokenPlace;
+    use std::os::unix::fs::MetadataExt as _;
 
     #[test]
     fn the_file_holds_no_secret_and_finds_the_token() {
@@ -342,7 +261,7 @@ mod tests {
             new_token("n", Scope::Write, vec!["a".into()], "2026-01-01T00:00:00Z").unwrap();
         write_tokens(&path, &[token]).unwrap();
         assert!(!fs::read_to_string(&path).unwrap().contains(&secret[PREFIX.len()..]));
-        let tokens = Tokens::open(path.clone()).unwrap();
+        let tokens = Tokens::open(TokenPlace::File(path.clone())).unwrap();
         let found = tokens.find(&secret).unwrap();
         assert!(found.allows(Scope::Write, Some("a")) && found.allows(Scope::Read, Some("a")));
         assert!(!found.allows(Scope::Write, Some("b")) && !found.allows(Scope::Admin, Some("a")));

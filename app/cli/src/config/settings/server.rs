@@ -12,8 +12,16 @@ settings! {
         listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
         /// Public base URL: every URL in every document starts with it. Default: `http://`, with `tls` `https://`, and the listen address.
         base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
-        /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set.
+        /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set. Or the URL of a
+        /// PostgreSQL database that several nodes share, `postgres://USER@HOST:PORT/NAME` ([nodes.md](nodes.md)).
         data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
+        /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
+        /// one node.
+        scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;
+        /// Name of this node among those that share a database. Default: the name of the machine.
+        node: Option<String>, flag "--node", env "ABREAST_NODE", restart true;
+        /// Access to the database of `data`.
+        database: Option<DatabaseFile>, table DATABASE, restart true;
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
         /// append to it ([push.md](push.md)).
         trusted_proxies: Option<Vec<String>> = [], flag "--trusted-proxy", env "ABREAST_TRUSTED_PROXIES";
@@ -63,6 +71,21 @@ settings! {
         /// The line of each key in the file, and its errors.
         #[serde(skip)]
         pub(crate) origins: Origins,
+    }
+}
+
+settings! {
+    /// Access to a PostgreSQL database ([nodes.md](nodes.md)).
+    DATABASE DatabaseFile "[database]" {
+        /// A file with the password in its first line.
+        password_file: Option<PathBuf>, restart true;
+        /// A shell command that prints the password, in place of the file.
+        password_command: Option<String>, restart true;
+        /// A PEM file with additional trusted certificates. The connection is encrypted if the server offers it; with
+        /// `sslmode=require` in the URL, always.
+        ca_file: Option<PathBuf>, restart true;
+        /// Time after which other nodes take over the work of a node that does not renew its lease, `2s` to `10m`.
+        lease: Option<Time> = "15s", restart true;
     }
 }
 

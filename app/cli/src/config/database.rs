@@ -1,0 +1,142 @@
+//! The store in a PostgreSQL database, which several nodes share: `data` and `[database]`.
+
+use crate::config::access::Password;
+use crate::config::settings::File;
+use crate::program::small_file;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Lease of a node that names none.
+const LEASE: Duration = Duration::from_secs(15);
+/// Shortest and longest lease.
+const LEASES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(600)];
+
+/// The URL of a database, if `data` is one and not a folder.
+pub(crate) fn database_url(data: &Path) -> Option<&str> {
+    let text = data.to_str()?;
+    ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)).then_some(text)
+}
+
+/// The database, and this node.
+#[derive(Clone, Debug)]
+pub(crate) struct DatabaseConfig {
+    pub(crate) url: String,
+    pub(crate) password: Option<Password>,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// The name of this node.
+    pub(crate) node: String,
+    pub(crate) lease: Duration,
+}
+
+/// Why no database can be opened, in programs without PostgreSQL.
+pub(crate) const WITHOUT: &str = "this program was built without PostgreSQL";
+
+impl DatabaseConfig {
+    /// The database of a configuration file; `None` if the store is in a folder.
+    pub(crate) fn check(file: &File, problems: &mut Vec<String>) -> Option<Self> {
+        let own = file.database.clone().unwrap_or_default();
+        let Some(url) = file.data.as_deref().and_then(database_url) else {
+            if file.database.is_some() || file.node.is_some() || file.scratch.is_some() {
+                problems.push(
+                    "`data`: `database`, `node` and `scratch` are for a store in a database (help: data = \
+                     \"postgres://USER@HOST/NAME\", or leave them out)"
+                        .to_owned(),
+                );
+            }
+            return None;
+        };
+        if file.scratch.is_none() {
+            problems.push(
+                "`scratch`: a node needs a folder for temporary files (help: for example scratch = \"/var/cache/abreast\")"
+                    .to_owned(),
+            );
+        }
+        let password = match (own.password_file, own.password_command) {
+            (Some(_), Some(_)) => {
+                problems.push(
+                    "`database`: two passwords are given (help: give either `password_file` or `password_command`)"
+                        .to_owned(),
+                );
+                None
+            }
+            (Some(file), None) => Some(Password::File(file)),
+            (None, command) => command.map(Password::Command),
+        };
+        if let Some(path) = &own.ca_file {
+            small_file::problem_of_certificates("database.ca_file", path, problems);
+        }
+        let lease = own.lease.as_deref().map_or(Ok(LEASE), humantime::parse_duration);
+        let lease = lease.ok().filter(|lease| (LEASES[0]..=LEASES[1]).contains(lease));
+        if lease.is_none() {
+            problems.push("`database.lease`: it is not a time of 2s to 10m".to_owned());
+        }
+        let name = file.node.clone().unwrap_or_else(host_name);
+        if !(1..=100).contains(&name.len()) || name.chars().any(char::is_control) {
+            problems.push("`node`: a name has 1 to 100 characters".to_owned());
+        }
+        if cfg!(not(feature = "postgres")) {
+            problems.push(format!(
+                "`data`: {WITHOUT} (help: build it with the default features, or use a released one)"
+            ));
+        }
+        let lease = lease.unwrap_or(LEASE);
+        Some(Self { url: url.to_owned(), password, ca_file: own.ca_file, node: name, lease })
+    }
+
+    /// The database at a URL of the command line.
+    pub(crate) fn of_url(url: &str) -> Self {
+        Self { url: url.to_owned(), password: None, ca_file: None, node: host_name(), lease: LEASE }
+    }
+
+    /// Its URL, without a password.
+    pub(crate) fn shown(&self) -> String {
+        crate::values::hidden_logins::shown(&self.url)
+    }
+}
+
+/// The name of this machine.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> (Option<DatabaseConfig>, Vec<String>) {
+        let mut problems = Vec::new();
+        let database = DatabaseConfig::check(&File::parse(text).unwrap(), &mut problems);
+        (database, problems)
+    }
+
+    #[test]
+    fn a_store_in_a_folder_has_no_database() {
+        let (database, found) = problems("data = \"/var/lib/abreast\"\n");
+        assert!(database.is_none() && found.is_empty(), "{found:?}");
+        let (_, found) = problems("data = \"/var/lib/abreast\"\nnode = \"a\"\n");
+        assert!(found[0].contains("for a store in a database"), "{found:?}");
+    }
+
+    #[test]
+    fn a_database_needs_a_folder_for_temporary_files() {
+        let url = "data = \"postgresql://abreast@db.example.org/abreast\"\n";
+        let (_, found) = problems(url);
+        assert!(found[0].starts_with("`scratch`: a node needs a folder"), "{found:?}");
+        let (database, found) = problems(&format!(
+            "{url}scratch = \"/var/cache/abreast\"\nnode = \"a\"\n[database]\nlease = \"3s\"\n"
+        ));
+        assert!(found.is_empty(), "{found:?}");
+        let database = database.unwrap();
+        assert_eq!((&*database.node, database.lease), ("a", Duration::from_secs(3)));
+        let (_, found) = problems(&format!(
+            "{url}scratch = \"/x\"\n[database]\nlease = \"1s\"\npassword_file = \"/a\"\npassword_command = \"b\"\n"
+        ));
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let database = DatabaseConfig::of_url("postgres://abreast:hidden-word@db.example.org/abreast");
+        assert!(!database.shown().contains("hidden-word"), "{}", database.shown());
+    }
+}

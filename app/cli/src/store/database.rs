@@ -1,0 +1,94 @@
+//! The stores of a node in a PostgreSQL database.
+
+use crate::config::database::DatabaseConfig;
+use abreast_core::hub::HubStore;
+use abreast_core::{ChangeLog, Records};
+use anyhow::Result;
+use std::sync::Arc;
+
+#[cfg(feature = "postgres")]
+mod connected {
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Records, Result};
+    use abreast_store::hub::NodeOptions;
+    use abreast_store::{PostgresDatabase, PostgresOptions};
+    use anyhow::Context as _;
+
+    /// A database that is open for this process.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Database {
+        database: PostgresDatabase,
+        node: NodeOptions,
+    }
+
+    impl Database {
+        /// Connects, and makes the tables that are missing.
+        ///
+        /// # Errors
+        /// The password cannot be read, or the database cannot be opened.
+        pub(crate) fn connect(config: &DatabaseConfig) -> Result<Self> {
+            let tls =
+                abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
+            let mut options = PostgresOptions::default().with_tls(tls);
+            if let Some(password) = &config.password {
+                let password = password.read().context("cannot read the password of the database")?;
+                options = options.with_password(password);
+            }
+            let database = options.connect(&config.url);
+            let database =
+                database.with_context(|| format!("cannot open the database {}", config.shown()))?;
+            let node = NodeOptions { name: config.node.clone(), lease: config.lease };
+            Ok(Self { database, node })
+        }
+
+        /// The store of the hub.
+        ///
+        /// # Errors
+        /// The system cannot start a thread.
+        pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
+            Ok(Arc::new(self.database.hub(self.node.clone())?))
+        }
+
+        /// The change log.
+        ///
+        /// # Errors
+        /// The system cannot start threads.
+        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
+            Ok(Arc::new(self.database.log()?))
+        }
+
+        /// Small records, such as the tokens.
+        pub(crate) fn records(&self) -> Arc<dyn Records> {
+            Arc::new(self.database.records())
+        }
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+mod connected {
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Records, Result};
+    use anyhow::bail;
+
+    /// A database, which this program cannot open.
+    #[derive(Clone, Debug)]
+    pub(crate) enum Database {}
+
+    impl Database {
+        pub(crate) fn connect(_: &DatabaseConfig) -> Result<Self> {
+            bail!(crate::config::database::WITHOUT)
+        }
+
+        pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
+            match *self {}
+        }
+
+        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
+            match *self {}
+        }
+
+        pub(crate) fn records(&self) -> Arc<dyn Records> {
+            match *self {}
+        }
+    }
+}
+
+pub(crate) use connected::Database;
