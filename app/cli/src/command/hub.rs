@@ -6,13 +6,15 @@ mod admin;
 use crate::admin::served::ListCopies;
 use crate::config::admin::{AdminArgs, AdminConfig};
 use crate::config::api::ApiConfig;
+use crate::config::database::{DatabaseConfig, NodeArgs};
 use crate::config::faults::Fault;
 use crate::config::listen::{ListenArgs, open_access_log, reopen};
 use crate::config::push::{self, PushConfig};
 use crate::config::{File, ListenConfig};
 use crate::program::service::{self, Service};
 use crate::program::signals::{Request, Signals};
-use crate::store::stores::{Stores, Task};
+use crate::store::database::Database;
+use crate::store::stores::{Stores, Task, token_place};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site};
@@ -47,9 +49,11 @@ Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection,
 pub(crate) struct HubArgs {
     #[command(subcommand)]
     command: Option<HubCommand>,
-    /// Keep the store in this folder
-    #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
+    /// Keep the store in this folder, or in the PostgreSQL database at this URL, which several nodes share
+    #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    node: NodeArgs,
     /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `admin_pages`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
@@ -78,7 +82,9 @@ impl HubArgs {
 /// The checked configuration of a hub.
 struct HubConfig {
     listen: ListenConfig,
+    /// Folder of the store, or of the temporary files of a node.
     data: PathBuf,
+    database: Option<DatabaseConfig>,
     api: ApiConfig,
     push: PushConfig,
     admin: Option<AdminConfig>,
@@ -103,6 +109,7 @@ impl HubConfig {
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
         file.store_in(args.data.as_ref());
+        args.node.over(&mut file);
         args.listen.over(&mut file);
         args.admin.over(&mut file);
         Self::check(file).map_err(crate::config::faults::refused)
@@ -117,6 +124,15 @@ impl HubConfig {
             );
         }
         let listen = ListenConfig::check(&file, &mut problems);
+        let database = DatabaseConfig::check(&file, &mut problems);
+        let data = file.store_folder().unwrap_or_else(|| {
+            if database.is_none() {
+                problems.push(
+                    "`data`: a hub needs a folder for its store (help: --data DIR)".to_owned(),
+                );
+            }
+            PathBuf::new()
+        });
         let hub = file.hub.unwrap_or_default();
         if hub.enabled == Some(false) {
             problems.push(
@@ -129,16 +145,11 @@ impl HubConfig {
                 "`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned(),
             );
         }
-        let data = file.data.unwrap_or_else(|| {
-            problems
-                .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
-            PathBuf::new()
-        });
         let api = crate::config::api::check(
             file.api,
             listen.address,
             file.base_url.as_deref(),
-            &data,
+            database.is_none().then_some(&*data),
             &mut problems,
         );
         let (address, base_url) = (listen.address, file.base_url.as_deref());
@@ -155,7 +166,7 @@ impl HubConfig {
         }
         let admin_pages = file.admin_pages.unwrap_or(true);
         let push = PushConfig { notify: None, ..push };
-        Ok(Self { listen, data, api, push, admin, admin_pages })
+        Ok(Self { listen, data, database, api, push, admin, admin_pages })
     }
 }
 
@@ -181,18 +192,23 @@ fn serve(config: &HubConfig) -> Result<()> {
     let access_log = open_access_log(config.listen.access_log().as_ref())?;
     let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;
-    let has_store = abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
+    let has_store = config.database.is_some()
+        || abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
     let mut stores = Stores::open(&config.data, Task::Serve)?;
-    let shown = config.data.display();
+    let database = config.database.as_ref().map(Database::connect).transpose()?;
+    let shown = match &config.database {
+        Some(database) => format!("{} as node `{}`", database.shown(), database.node),
+        None => config.data.display().to_string(),
+    };
     let urls = SourceUrls::new(&config.listen.base_url(address));
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
         local: config.api.local,
-        ..ApiOptions::new(abreast_server::api::tokens_path(&config.data))
+        ..ApiOptions::at(token_place(&config.data, database.as_ref()), config.data.clone())
     });
     let api = Some(api.context("cannot read the tokens of the API")?);
-    let delivery = config.push.start(&config.data, urls.base())?;
+    let delivery = config.push.start(&config.data, database.as_ref(), urls.base())?;
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
     let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);

@@ -1,12 +1,15 @@
 //! `abreast token`: manages API tokens. A token is shown once; only its digest is stored.
 
 use crate::config::File;
+use crate::config::database::{DatabaseConfig, database_url};
 use crate::program::errors::UsageError;
 use crate::program::terminal::{line, warning};
 use crate::store::data_folder::check_data;
+use crate::store::database::Database;
 use crate::store::log_access::unknown_set;
+use crate::store::stores::token_place;
 use abreast_core::{Clock as _, SystemClock};
-use abreast_server::api::{Scope, Token, change_tokens, new_token, read_tokens, tokens_path};
+use abreast_server::api::{Scope, Token, TokenPlace, new_token, tokens_path};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -19,7 +22,8 @@ Examples:
   abreast token list --config /etc/abreast.toml
   abreast token revoke loader --data /var/lib/abreast
 
---config finds the store by `data` in the file; the sets of --set must be in the file. --data is the folder of the store.
+--config finds the store by `data` in the file; the sets of --set must be in the file. --data is the folder of the store, or the
+URL of a database.
 A running server applies a change within a second. The token itself is printed once and stored nowhere.
 Exit codes: 0 done, 1 other, 2 usage.";
 
@@ -40,8 +44,8 @@ pub(crate) enum TokenCommand {
 /// Whose tokens.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Folder of the store
-    #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
+    /// Folder of the store, or the URL of a PostgreSQL database
+    #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
     /// Configuration file that names the store
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
@@ -54,8 +58,24 @@ impl StoreArgs {
         self.config.as_deref()
     }
 
-    fn path(&self) -> Result<PathBuf> {
-        Ok(tokens_path(&self.folder()?))
+    /// The place of the tokens, with its name for errors.
+    fn place(&self) -> Result<(TokenPlace, String)> {
+        if let Some(database) = self.database()? {
+            let shown = format!("the tokens in {}", database.shown());
+            return Ok((token_place(Path::new(""), Some(&Database::connect(&database)?)), shown));
+        }
+        let folder = self.folder()?;
+        let place = token_place(&folder, None);
+        Ok((place, format!("`{}`", tokens_path(&folder).display())))
+    }
+
+    /// The database with the store, if it is in one.
+    fn database(&self) -> Result<Option<DatabaseConfig>> {
+        match (&self.config, &self.data) {
+            (Some(config), _) => DatabaseConfig::of_file(&File::read(config)?),
+            (None, Some(data)) => Ok(database_url(data).map(DatabaseConfig::of_url)),
+            (None, None) => Ok(None),
+        }
     }
 
     /// The folder of the store.
@@ -82,6 +102,9 @@ impl StoreArgs {
     /// Refuses sets that are neither in the configuration nor in the store. A store that does not exist
     /// yet has no sets.
     fn check_sets(&self, sets: &[String]) -> Result<()> {
+        if self.config.is_none() && self.database()?.is_some() {
+            return Ok(());
+        }
         let (place, known) = match (&self.config, &self.data) {
             (Some(config), _) => (
                 format!("the configuration `{}`", config.display()),
@@ -160,7 +183,7 @@ pub(crate) fn run(command: &TokenCommand) -> Result<ExitCode> {
 }
 
 fn create(args: &CreateArgs) -> Result<()> {
-    let path = args.store.path()?;
+    let place = args.store.place()?;
     if !(1..=100).contains(&args.name.len()) || args.name.chars().any(char::is_control) {
         bail!(UsageError("`--name`: a name has 1 to 100 characters".to_owned()));
     }
@@ -173,18 +196,20 @@ fn create(args: &CreateArgs) -> Result<()> {
     let created = SystemClock.now().to_string();
     let (secret, token) =
         new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
-    if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
+    if let (Some(_), (TokenPlace::File(path), _)) = (&args.store.config, &place)
+        && let Some(folder) = path.parent()
+    {
         crate::program::there::make_folder(folder)
             .with_context(|| format!("cannot make the store's folder `{}`", folder.display()))?;
     }
-    change(&path, |tokens| {
+    change(&place, |tokens| {
         if tokens.iter().any(|token| token.name == args.name) {
             bail!(UsageError(format!(
                 "`--name`: a token named `{}` exists (help: revoke it, or choose another name)",
                 args.name
             )));
         }
-        tokens.push(token);
+        tokens.push(token.clone());
         Ok(())
     })?;
     line(&secret);
@@ -193,21 +218,21 @@ fn create(args: &CreateArgs) -> Result<()> {
 }
 
 /// Changes the tokens, one process after the other.
-fn change(path: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<()>) -> Result<()> {
-    change_tokens(path, change).or_else(|error| {
+fn change(
+    (place, shown): &(TokenPlace, String),
+    change: impl Fn(&mut Vec<Token>) -> Result<()>,
+) -> Result<()> {
+    place.change(change).or_else(|error: anyhow::Error| {
         if error.is::<UsageError>() {
             return Err(error);
         }
-        Err(error).with_context(|| format!("cannot change `{}`", path.display()))
+        Err(error).with_context(|| format!("cannot change {shown}"))
     })
 }
 
-fn read(path: &Path) -> Result<Vec<Token>> {
-    read_tokens(path).with_context(|| format!("cannot read `{}`", path.display()))
-}
-
 fn list(args: &ListArgs) -> Result<()> {
-    for token in read(&args.store.path()?)? {
+    let (place, shown) = args.store.place()?;
+    for token in place.read().with_context(|| format!("cannot read {shown}"))? {
         if args.json {
             let told = serde_json::json!({
                 "type": "token", "name": token.name, "scope": token.scope, "sets": token.sets, "created": token.created,
@@ -229,8 +254,7 @@ fn list(args: &ListArgs) -> Result<()> {
 }
 
 fn revoke(args: &RevokeArgs) -> Result<()> {
-    let path = args.store.path()?;
-    change(&path, |tokens| {
+    change(&args.store.place()?, |tokens| {
         let before = tokens.len();
         tokens.retain(|token| token.name != args.name);
         if tokens.len() == before {

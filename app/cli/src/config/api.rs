@@ -78,7 +78,7 @@ pub(crate) fn check(
     file: Option<ApiFile>,
     listen: SocketAddr,
     base_url: Option<&str>,
-    data: &Path,
+    data: Option<&Path>,
     problems: &mut Vec<String>,
 ) -> ApiConfig {
     let file = file.unwrap_or_default();
@@ -92,11 +92,23 @@ pub(crate) fn check(
     };
     let local = is_local(listen, base_url);
     let write = file.write.unwrap_or(false);
+    // The tokens of a database are read by the server.
+    if let Some(data) = data {
+        check_tokens(data, listen, write && !local, problems);
+    }
+    ApiConfig {
+        write,
+        readers,
+        max_content: file.max_content.map_or(MAX_CONTENT, |size| size.0),
+        local,
+    }
+}
+
+/// Checks that the tokens in a folder can be read, and that one may write if that is needed.
+fn check_tokens(data: &Path, listen: SocketAddr, needs_token: bool, problems: &mut Vec<String>) {
     let path = tokens_path(data);
     match read_tokens(&path) {
-        Ok(tokens)
-            if write && !local && !tokens.iter().any(|token| token.scope >= Scope::Write) =>
-        {
+        Ok(tokens) if needs_token && !tokens.iter().any(|token| token.scope >= Scope::Write) => {
             let of = if listen.ip().is_loopback() { "`base_url`" } else { "`listen`" };
             problems.push(format!(
                 "`api.write`: anyone who reaches this server could change what it publishes, since {of} is not of this \
@@ -121,12 +133,6 @@ pub(crate) fn check(
             problems
                 .push(format!("`api`: cannot read the tokens `{path}`: {error} (help: {help})"));
         }
-    }
-    ApiConfig {
-        write,
-        readers,
-        max_content: file.max_content.map_or(MAX_CONTENT, |size| size.0),
-        local,
     }
 }
 
@@ -185,7 +191,7 @@ mod tests {
     fn problems(write: bool, listen: &str, base: Option<&str>, data: &Path) -> Vec<String> {
         let mut problems = Vec::new();
         let file = ApiFile { write: Some(write), ..ApiFile::default() };
-        check(Some(file), listen.parse().unwrap(), base, data, &mut problems);
+        check(Some(file), listen.parse().unwrap(), base, Some(data), &mut problems);
         problems
     }
 

@@ -3,6 +3,8 @@
 use crate::config::access::Password;
 use crate::config::settings::File;
 use crate::program::small_file;
+use anyhow::Result;
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +17,32 @@ const LEASES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(600)]
 pub(crate) fn database_url(data: &Path) -> Option<&str> {
     let text = data.to_str()?;
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)).then_some(text)
+}
+
+/// The flags of a node, which take precedence over the keys of the file.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Several nodes")]
+pub(crate) struct NodeArgs {
+    /// Folder for temporary files of this node, if the store is in a database
+    #[arg(long, value_name = "DIR", env = "ABREAST_SCRATCH")]
+    scratch: Option<PathBuf>,
+    /// Name of this node among those that share a database [default: the name of the machine]
+    #[arg(long, value_name = "NAME", env = "ABREAST_NODE")]
+    node: Option<String>,
+}
+
+impl NodeArgs {
+    /// Writes the flags over a file.
+    pub(crate) fn over(&self, file: &mut File) {
+        if self.scratch.is_some() {
+            file.scratch.clone_from(&self.scratch);
+            file.origins.forget("scratch");
+        }
+        if self.node.is_some() {
+            file.node.clone_from(&self.node);
+            file.origins.forget("node");
+        }
+    }
 }
 
 /// The database, and this node.
@@ -83,6 +111,19 @@ impl DatabaseConfig {
         Some(Self { url: url.to_owned(), password, ca_file: own.ca_file, node: name, lease })
     }
 
+    /// The database of a configuration file, for commands that need no more of the file.
+    ///
+    /// # Errors
+    /// A setting of the database is wrong.
+    pub(crate) fn of_file(file: &File) -> Result<Option<Self>> {
+        let mut problems = Vec::new();
+        let database = Self::check(file, &mut problems);
+        if problems.is_empty() {
+            return Ok(database);
+        }
+        Err(crate::config::faults::refused(file.origins.place("", problems).into_iter().collect()))
+    }
+
     /// The database at a URL of the command line.
     pub(crate) fn of_url(url: &str) -> Self {
         Self { url: url.to_owned(), password: None, ca_file: None, node: host_name(), lease: LEASE }
@@ -136,7 +177,8 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let database = DatabaseConfig::of_url("postgres://abreast:hidden-word@db.example.org/abreast");
+        let database =
+            DatabaseConfig::of_url("postgres://abreast:hidden-word@db.example.org/abreast");
         assert!(!database.shown().contains("hidden-word"), "{}", database.shown());
     }
 }

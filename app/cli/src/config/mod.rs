@@ -40,6 +40,7 @@ pub(crate) use set::{
 };
 pub(crate) use slug::slug_of;
 
+use crate::config::database::DatabaseConfig;
 use crate::config::faults::Fault;
 pub(crate) use crate::config::settings::{File, SetFile};
 use anyhow::Result;
@@ -145,7 +146,18 @@ impl ServeConfig {
             problems
                 .push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
         }
+        let database = DatabaseConfig::check(&file, &mut problems);
+        if database.is_some() {
+            problems.push(
+                "`data`: the sets of a Source are in a folder; only a hub alone can be in a database (help: name a folder, \
+                 or run `abreast hub`)"
+                    .to_owned(),
+            );
+        }
         let data = file.store_folder().unwrap_or_else(|| {
+            if database.is_some() {
+                return PathBuf::new();
+            }
             let problem = "`data`: several sets, or one without a folder, need a folder for the store (help: --data DIR)";
             problems.push(problem.to_owned());
             PathBuf::new()
@@ -155,7 +167,7 @@ impl ServeConfig {
             file.api,
             listen.address,
             file.base_url.as_deref(),
-            &data,
+            database.is_none().then_some(&*data),
             &mut problems,
         );
         let mut push = crate::config::push::check(

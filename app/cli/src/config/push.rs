@@ -4,13 +4,13 @@ use crate::config::settings::{HubFile, NotifyFile, XmppFile};
 use crate::config::webhook::WebhookConfig;
 use crate::config::webhook_body::webhook_body;
 use crate::config::xmpp::XmppConfig;
+use crate::store::database::Database;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
 use abreast_source::projection::{Topic, TopicContent};
 use abreast_source::publish::{Notifications, PublishError, Publisher};
-use abreast_store::hub::SqliteHub;
 use abreast_websub::{LeaseLimits, Method};
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
@@ -190,15 +190,21 @@ impl PushConfig {
     }
 
     /// Starts the hub. It renders notifications from a site that is set later.
-    pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
-        let path = data.join("hub.db");
-        let store = SqliteHub::open(&path, Arc::new(SystemClock))
-            .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
+    pub(crate) fn start(
+        &self,
+        data: &Path,
+        database: Option<&Database>,
+        base_url: &str,
+    ) -> Result<Delivery> {
+        let store = match database {
+            Some(database) => database.hub()?,
+            None => crate::store::stores::open_hub(&data.join("hub.db"))?,
+        };
         let hubs = self.hubs.iter().map(|hub| (hub.clone(), self.submit));
         let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));
         let webhooks = self.webhooks.values().flatten();
         let webhooks = webhooks.map(|webhook| (webhook.url.clone(), SubmissionKind::Webhook));
-        keep_submissions(&store, &hubs.chain(nodes).chain(webhooks).collect::<Vec<_>>())
+        keep_submissions(&*store, &hubs.chain(nodes).chain(webhooks).collect::<Vec<_>>())
             .context("cannot read the other hubs from the store")?;
         let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
         #[cfg(feature = "xmpp")]
@@ -207,7 +213,7 @@ impl PushConfig {
             ..options
         };
         let rendering = Arc::new(Rendering::default());
-        let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
+        let hub = Hub::start(options, store, Arc::clone(&rendering) as Arc<dyn Payloads>)
             .context("cannot start the hub")?;
         Ok(Delivery { hub, rendering, submitted: HashSet::new() })
     }

@@ -76,6 +76,20 @@ impl Drop for NewData {
     }
 }
 
+/// Refuses the URL of a database, where a command needs a folder.
+///
+/// # Errors
+/// It is one.
+pub(crate) fn refuse_database(data: &Path) -> Result<()> {
+    if crate::config::database::database_url(data).is_none() {
+        return Ok(());
+    }
+    bail!(UsageError(
+        "`--data`: this command needs the folder of a store, not a database (help: go through a server: --server URL)"
+            .to_owned()
+    ))
+}
+
 /// Refuses a place for a store where it would be published.
 ///
 /// # Errors
@@ -113,6 +127,7 @@ fn is_store(data: &Path) -> Result<bool> {
 /// # Errors
 /// The folder does not exist, or belongs to something else.
 pub(crate) fn check_data(data: &Path) -> Result<()> {
+    refuse_database(data)?;
     let shown = data.display();
     let mut entries = match std::fs::read_dir(data) {
         Ok(entries) => entries,

@@ -1,14 +1,14 @@
 //! The stores of a node in a PostgreSQL database.
 
 use crate::config::database::DatabaseConfig;
+use abreast_core::Records;
 use abreast_core::hub::HubStore;
-use abreast_core::{ChangeLog, Records};
 use anyhow::Result;
 use std::sync::Arc;
 
 #[cfg(feature = "postgres")]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Records, Result};
+    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
     use abreast_store::hub::NodeOptions;
     use abreast_store::{PostgresDatabase, PostgresOptions};
     use anyhow::Context as _;
@@ -30,7 +30,8 @@ mod connected {
                 abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
             let mut options = PostgresOptions::default().with_tls(tls);
             if let Some(password) = &config.password {
-                let password = password.read().context("cannot read the password of the database")?;
+                let password =
+                    password.read().context("cannot read the password of the database")?;
                 options = options.with_password(password);
             }
             let database = options.connect(&config.url);
@@ -48,14 +49,6 @@ mod connected {
             Ok(Arc::new(self.database.hub(self.node.clone())?))
         }
 
-        /// The change log.
-        ///
-        /// # Errors
-        /// The system cannot start threads.
-        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
-            Ok(Arc::new(self.database.log()?))
-        }
-
         /// Small records, such as the tokens.
         pub(crate) fn records(&self) -> Arc<dyn Records> {
             Arc::new(self.database.records())
@@ -65,7 +58,7 @@ mod connected {
 
 #[cfg(not(feature = "postgres"))]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Records, Result};
+    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
     use anyhow::bail;
 
     /// A database, which this program cannot open.
@@ -78,10 +71,6 @@ mod connected {
         }
 
         pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
-            match *self {}
-        }
-
-        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
             match *self {}
         }
 

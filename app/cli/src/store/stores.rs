@@ -2,11 +2,15 @@
 //! contents are opened.
 
 use crate::program::errors::ExitCodeError;
-use crate::store::data_folder::{NewData, refuse_published};
+use crate::store::data_folder::{NewData, refuse_database, refuse_published};
+use crate::store::database::Database;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
+use abreast_core::hub::HubStore;
 use abreast_folder::{Folder, Locked};
+use abreast_server::api::{TokenPlace, tokens_path};
 use abreast_store::SqliteLog;
+use abreast_store::hub::SqliteHub;
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +65,24 @@ pub(crate) fn open_log(path: &Path) -> Result<SqliteLog> {
         .with_context(|| format!("cannot open the store `{}`", path.display()))
 }
 
+/// Opens the store of a hub in a folder.
+///
+/// # Errors
+/// It cannot be opened, or another process has it open.
+pub(crate) fn open_hub(path: &Path) -> Result<Arc<dyn HubStore>> {
+    let hub = SqliteHub::open(path, Arc::new(SystemClock))
+        .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
+    Ok(Arc::new(hub))
+}
+
+/// The place of the tokens of an API: in the folder of a store, or in the database.
+pub(crate) fn token_place(data: &Path, database: Option<&Database>) -> TokenPlace {
+    match database {
+        Some(database) => TokenPlace::Shared(database.records()),
+        None => TokenPlace::File(tokens_path(data)),
+    }
+}
+
 /// The beginning of a command that runs as the owner of a folder, if this process is root's and the folder is not. The
 /// name of the owner is that of `/etc/passwd`.
 pub(crate) fn as_owner(folder: &Path) -> Option<String> {
@@ -91,6 +113,7 @@ impl Stores {
     /// # Errors
     /// It cannot be made or opened, or another process has it.
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
+        refuse_database(data)?;
         abreast_maintenance::refuse_backup(data)?;
         if task != Task::Read {
             refuse_published(data)?;

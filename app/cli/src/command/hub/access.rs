@@ -2,13 +2,15 @@
 //! open.
 
 use crate::config::File;
+use crate::config::database::{DatabaseConfig, database_url};
 use crate::program::errors::ExitCodeError;
 use crate::program::errors::UsageError;
+use crate::store::database::Database;
 use crate::store::log_access::{LogAccessArgs, base_of, exchange};
-use crate::store::stores::{Stores, Task};
+use crate::store::stores::{Stores, Task, open_hub};
 use crate::store::unwritable_store::Readable;
-use abreast_core::hub::{Ending, HubStore as _, Target, TargetId};
-use abreast_core::{LogError, Offset, SystemClock, TopicId};
+use abreast_core::hub::{Ending, HubStore, Target, TargetId};
+use abreast_core::{LogError, Offset, TopicId};
 use abreast_net::{Client, Options, Post, Request, Shared};
 use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use abreast_store::hub::SqliteHub;
@@ -24,7 +26,7 @@ const PAGE: usize = 1_000;
 /// A hub, as its operators see it.
 pub(super) enum HubAccess {
     Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
-    Store { store: Box<SqliteHub>, _stores: Option<Stores>, _read: Option<Readable> },
+    Store { store: Arc<dyn HubStore>, _stores: Option<Stores>, _read: Option<Readable> },
 }
 
 /// Entries, and where the next ones are.
@@ -39,6 +41,11 @@ impl HubAccess {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let base = format!("{}/api/v1/hub", base_of(&server));
             return Ok(Self::Server { runtime, client: Client::new(Shared::new(options)), base });
+        }
+        if let Some(database) = database_of(args)? {
+            // Other nodes may have the store open, and read what is changed here.
+            let store = Database::connect(&database)?.hub()?;
+            return Ok(Self::Store { store, _stores: None, _read: None });
         }
         let data = data_of(args)?;
         let path = data.join("hub.db");
@@ -55,9 +62,7 @@ impl HubAccess {
             let read = Readable::of(&data, "hub.db", SqliteHub::is_changed_by_opening)?;
             (read.path.clone(), None, Some(read))
         };
-        let store = SqliteHub::open(&path, Arc::new(SystemClock))
-            .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        Ok(Self::Store { store: Box::new(store), _stores: stores, _read: read })
+        Ok(Self::Store { store: open_hub(&path)?, _stores: stores, _read: read })
     }
 
     /// Topics after one.
@@ -180,6 +185,14 @@ fn one(found: Result<Option<Target>, LogError>) -> Result<Target> {
         code: 1,
     };
     Ok(found?.ok_or_else(missing)?)
+}
+
+/// The database with the hub's store, if it is in one.
+fn database_of(args: &LogAccessArgs) -> Result<Option<DatabaseConfig>> {
+    if let Some(config) = &args.config {
+        return DatabaseConfig::of_file(&File::read(config)?);
+    }
+    Ok(args.data.as_deref().and_then(database_url).map(DatabaseConfig::of_url))
 }
 
 fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {

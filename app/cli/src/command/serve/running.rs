@@ -163,7 +163,7 @@ impl Running {
         let api = Api::new(api_options(&config.api, data));
         let api = Some(api.context("cannot read the tokens of the API")?);
         let mut delivery = if parts.push.is_wanted() {
-            Some(parts.push.start(data, parts.urls.base())?)
+            Some(parts.push.start(data, None, parts.urls.base())?)
         } else {
             None
         };
