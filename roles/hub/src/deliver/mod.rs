@@ -6,6 +6,7 @@
 //! work.
 
 pub(crate) mod failing;
+pub(crate) mod held;
 pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
 mod nodes;
@@ -16,6 +17,7 @@ pub(crate) mod payloads;
 #[cfg(feature = "xmpp")]
 mod preparation;
 mod run;
+mod shards;
 pub(crate) mod table;
 mod webhook_attempt;
 pub(crate) mod webhooks;
@@ -28,9 +30,10 @@ use abreast_core::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind
 use abreast_core::{Clock, LogError, Offset, TopicId};
 use abreast_net::Sender;
 use abreast_webtypes::Timestamp;
+use held::HeldShards;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,13 +54,14 @@ pub(crate) struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cache: Arc<PayloadCache>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) held: HeldShards,
     sender: Sender,
     #[cfg(feature = "xmpp")]
     nodes: Option<nodes::Nodes>,
     pub(crate) webhooks: Arc<webhooks::WebhookState>,
     state: Mutex<State>,
-    /// Topics with new notifications.
-    changed_topics: Mutex<Vec<TopicId>>,
+    /// Topics with new notifications, with the offset of one, if it is known.
+    changed_topics: Mutex<Vec<(TopicId, Option<Offset>)>>,
     wake: Notify,
     stopping: AtomicBool,
     /// Locked while ended targets are passed to the store, so that a renewal is either before or
@@ -127,6 +131,7 @@ impl Engine {
         let engine = Self {
             #[cfg(feature = "xmpp")]
             nodes: options.xmpp.clone().map(nodes::Nodes::new),
+            held: HeldShards::new(store.nodes().is_some()),
             options,
             store,
             clock,
@@ -144,7 +149,7 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    /// Reads all topics and targets from the store.
+    /// Reads all topics from the store, and all targets, unless several nodes divide these.
     fn load(&self) -> Result<(), LogError> {
         let mut state = self.lock();
         let mut after = TopicId(0);
@@ -155,6 +160,9 @@ impl Engine {
             for topic in page {
                 state.add_topic(topic.id, &topic.url, topic.head);
             }
+        }
+        if self.held.is_shared() {
+            return Ok(());
         }
         let mut after = TargetId(0);
         loop {
@@ -208,9 +216,12 @@ impl Engine {
         Ok(topic)
     }
 
-    /// Reports a new notification in a topic's log. Cheap, and callable from any thread.
-    pub(crate) fn published(&self, topic: TopicId) {
-        self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
+    /// Reports a new notification in a topic's log, with its offset if that is known. Cheap, and
+    /// callable from any thread.
+    pub(crate) fn published(&self, topic: TopicId, offset: Option<Offset>) {
+        let mut changed = self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.push((topic, offset));
+        drop(changed);
         self.wake.notify_one();
     }
 
@@ -222,8 +233,11 @@ impl Engine {
         state.listeners.entry(topic).or_insert_with(|| watch::Sender::new(head)).subscribe()
     }
 
-    /// Adds or renews a target.
+    /// Adds or renews a target, unless another node delivers to it.
     pub(crate) fn put(&self, target: Target) {
+        if !self.held.has_loaded(target.id) {
+            return;
+        }
         let mut state = self.lock();
         // The target may have ended since the store created it.
         if state.forgotten.contains(&target.id) {
@@ -243,8 +257,13 @@ impl Engine {
     pub(crate) fn moved(&self, target: &Target) {
         let mut state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
+        if state.table.get(place).is_some_and(|entry| entry.generation > target.generation) {
+            return;
+        }
         state.table.renew_epoch(place);
         if let Some(entry) = state.table.get_mut(place) {
+            entry.secret = target.secret.as_ref().map(|secret| secret.0.clone());
+            entry.lease_until = target.lease_until;
             entry.cursor = target.cursor;
             entry.generation = target.generation;
             entry.trouble = None;
@@ -278,6 +297,9 @@ impl Engine {
 
     /// Removes a target whose end the store has recorded.
     pub(crate) fn forget(&self, id: TargetId) {
+        if !self.held.has_loaded(id) {
+            return;
+        }
         let mut state = self.lock();
         if state.forgotten.len() >= FORGOTTEN {
             state.forgotten.pop_front();
@@ -320,7 +342,9 @@ impl Engine {
         let mut state = self.lock();
         for place in state.table.places() {
             if state.table.get(place).is_some_and(|entry| {
-                self.is_over(entry, now) && !state.is_settling(entry.topic, &entry.address)
+                self.is_over(entry, now)
+                    && !state.is_settling(entry.topic, &entry.address)
+                    && self.held.may_deliver(entry.id)
             }) {
                 self.end(&mut state, place, Ending::LeaseOver);
             }
@@ -479,6 +503,10 @@ impl Engine {
             go
         };
         for PendingEnd { id, why, .. } in ending {
+            // Another node may have renewed the lease since. It ends it otherwise.
+            if why == Ending::LeaseOver && !self.held.may_deliver(id) {
+                continue;
+            }
             let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
                     // The target is read again at the next start, and then ends again.
@@ -489,24 +517,31 @@ impl Engine {
         }
     }
 
-    /// Moves targets of topics with new notifications to the lanes.
-    fn take_changed_topics(&self) {
-        let mut changed_topics = std::mem::take(
+    /// Moves targets of topics with new notifications to the lanes. Offsets that are not known are
+    /// read on another thread, since the store may block.
+    fn take_changed_topics(self: &Arc<Self>) {
+        let changed = std::mem::take(
             &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
         );
-        changed_topics.sort_unstable();
-        changed_topics.dedup();
-        for topic in changed_topics {
-            let head = match self.store.head(topic) {
-                Ok(head) => head,
-                Err(error) => {
-                    tracing::warn!(topic = topic.0, %error, "a topic cannot be read");
-                    continue;
+        let (mut heads, mut unread) = (BTreeMap::new(), BTreeSet::new());
+        for (topic, offset) in changed {
+            match offset {
+                Some(offset) => {
+                    let head: &mut Offset = heads.entry(topic).or_default();
+                    *head = offset.max(*head);
                 }
-            };
+                None => drop(unread.insert(topic)),
+            }
+        }
+        if !unread.is_empty() {
+            let engine = Arc::clone(self);
+            tokio::task::spawn_blocking(move || engine.read_heads(unread));
+        }
+        for (topic, head) in heads {
             let mut state = self.lock();
             let Some(entry) = state.table.topics.get_mut(&topic) else { continue };
             entry.head = entry.head.max(head);
+            let head = entry.head;
             if let Some(listeners) = state.listeners.get(&topic) {
                 listeners.send_replace(head.0);
             }
@@ -525,6 +560,16 @@ impl Engine {
                 {
                     self.begin(&mut state, place);
                 }
+            }
+        }
+    }
+
+    /// Reads the last offsets of topics with new notifications. Blocks.
+    fn read_heads(&self, topics: BTreeSet<TopicId>) {
+        for topic in topics {
+            match self.store.head(topic) {
+                Ok(head) => self.published(topic, Some(head)),
+                Err(error) => tracing::warn!(topic = topic.0, %error, "a topic cannot be read"),
             }
         }
     }
@@ -553,10 +598,16 @@ impl Engine {
             Box::new(move |result| {
                 let mut state = engine.lock();
                 state.saving = false;
-                if let Err(error) = result {
-                    tracing::error!(%error, "progress of deliveries was not recorded");
-                    state.table.put_back(&ids, letters);
-                    state.save_at = Some(Instant::now() + Duration::from_secs(1));
+                match result {
+                    Ok(refused) if engine.held.is_shared() => {
+                        state.table.record_again(&refused, letters);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::error!(%error, "progress of deliveries was not recorded");
+                        state.table.put_back(&ids, letters);
+                        state.save_at = Some(Instant::now() + Duration::from_secs(1));
+                    }
                 }
                 drop(state);
                 engine.wake.notify_one();
@@ -608,15 +659,14 @@ impl Engine {
     }
 
     /// Waits for running deliveries for a short time, and records all cursors.
-    async fn farewell(&self) {
+    async fn farewell(self: &Arc<Self>) {
         let end = Instant::now() + FAREWELL;
         while self.lock().lanes.load().flying > 0 && Instant::now() < end {
             let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
         }
         self.part();
-        let progress = self.lock().table.take_progress();
-        let store = Arc::clone(&self.store);
-        let saved = tokio::task::spawn_blocking(move || store.save_progress(progress)).await;
+        let engine = Arc::clone(self);
+        let saved = tokio::task::spawn_blocking(move || engine.record_progress()).await;
         if let Ok(Err(error)) = saved {
             tracing::warn!(%error, "the last progress of deliveries was not recorded; they are repeated");
         }

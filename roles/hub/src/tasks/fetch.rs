@@ -16,11 +16,11 @@ use crate::message::body_bytes::shared;
 use crate::message::client::Client;
 use crate::message::text;
 use crate::message::topic_host::TopicHost;
-use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId};
+use abreast_core::{ErrorKind, LogError, NewNotification, Notification, Offset, Payload, TopicId};
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,6 +77,10 @@ struct Waiting {
     hosts: HashMap<String, usize>,
     last: Offset,
     trimmed: Offset,
+    /// The last offset up to which all reports of the log were added.
+    read: Offset,
+    /// Later reports that were added when this node recorded them.
+    added: BTreeSet<Offset>,
 }
 
 /// A topic that was reported as changed.
@@ -149,6 +153,8 @@ impl Waiting {
             hosts: HashMap::new(),
             last: Offset(0),
             trimmed: Offset(0),
+            read: Offset(0),
+            added: BTreeSet::new(),
         }
     }
 
@@ -195,20 +201,59 @@ impl Fetcher {
         let waiting = Mutex::new(Waiting::new());
         let fetcher =
             Self { topic, engine, sender, waiting, wake: Notify::new(), checked: Mutex::default() };
-        let mut after = Offset(0);
+        if !fetcher.engine.held.is_shared() {
+            fetcher.read_log()?;
+        }
+        Ok(Arc::new(fetcher))
+    }
+
+    /// Adds the reports that any node recorded since the last call. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn read_log(&self) -> Result<(), LogError> {
         loop {
-            let page = fetcher.engine.store.read(topic, after, 1_000)?;
-            let Some(last) = page.last() else { break };
-            after = last.offset;
+            let after = self.lock().read;
+            let page = self.engine.store.read(self.topic, after, 1_000)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            let last = last.offset;
             for found in page {
                 if let Payload::Bytes(url) = &found.content.payload
                     && let Ok(url) = std::str::from_utf8(url)
+                    && !self.lock().added.contains(&found.offset)
                 {
-                    fetcher.add(url, found.offset, ChangeReporter::Forgotten);
+                    self.put(url, found.offset, ChangeReporter::Forgotten);
                 }
             }
+            let mut waiting = self.lock();
+            waiting.read = last;
+            waiting.last = waiting.last.max(last);
+            waiting.added = waiting.added.split_off(&Offset(last.0 + 1));
         }
-        Ok(Arc::new(fetcher))
+    }
+
+    /// Forgets all reports, because another node fetches the topics now.
+    pub(crate) fn release(&self) {
+        let mut waiting = self.lock();
+        let new = Waiting::new();
+        let Waiting { lanes, next_number, .. } = std::mem::replace(&mut *waiting, new);
+        // Running exchanges end in their lanes. Numbers are not used again.
+        (waiting.lanes, waiting.next_number) = (lanes, next_number);
+    }
+
+    /// Starts fetches that wait for a renewal of the node's lease.
+    pub(crate) fn start_waiting(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Whether the log has room for the report of a topic that another node fetches. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn log_has_room(&self) -> Result<bool, LogError> {
+        let log = self.engine.store.topic(self.topic)?;
+        let reports = log.map_or(0, |log| log.head.0 - log.trimmed.0);
+        Ok(reports < 2 * MAX_WAITING as u64)
     }
 
     /// Checks whether another topic may wait; otherwise returns the status and the reason.
@@ -237,10 +282,27 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Records a report that a topic changed. A topic that waits already is not fetched twice.
+    /// Adds a report that this node recorded, unless another node fetches topics. A topic that waits
+    /// already is not fetched twice.
     pub(crate) fn add(&self, url: &str, offset: Offset, reporter: ChangeReporter) {
+        if self.engine.held.is_shared() {
+            let mut waiting = self.lock();
+            // Earlier reports of other nodes may not be read yet, so `last` stays.
+            if !self.engine.held.is_first()
+                || offset <= waiting.read
+                || !waiting.added.insert(offset)
+            {
+                return;
+            }
+        } else {
+            let mut waiting = self.lock();
+            waiting.last = waiting.last.max(offset);
+        }
+        self.put(url, offset, reporter);
+    }
+
+    fn put(&self, url: &str, offset: Offset, reporter: ChangeReporter) {
         let mut waiting = self.lock();
-        waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
             // The new report is recorded, and replaces the earlier ones.
             spoken.last = offset.max(spoken.last);
@@ -282,6 +344,12 @@ impl Fetcher {
     }
 
     async fn fetch_one(&self, job: Job, cut: &CancelSignal) {
+        if !self.engine.held.is_first() {
+            let (now, mut waiting) = (Instant::now(), self.lock());
+            waiting.lanes[job.share].finish(&job.exchange, ExchangeEnd::Silent, now);
+            // It starts after the next renewal of the node's lease.
+            return waiting.push(&job.url, now);
+        }
         let fetched = self.fetch(&job.url, cut, &job.exchange).await;
         let now = Instant::now();
         {
@@ -337,7 +405,7 @@ impl Fetcher {
         let up_to = {
             let mut waiting = self.lock();
             let first = waiting.topics.values().map(|spoken| spoken.last.0).min();
-            let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
+            let up_to = first.map_or(waiting.last, |first| waiting.last.min(Offset(first - 1)));
             // Trim in steps of a hundred.
             if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()
                 || up_to <= waiting.trimmed
@@ -371,6 +439,10 @@ impl Fetcher {
             NewNotification { media_type, links, payload: Payload::Bytes(shared(&answer.body)) };
         let engine = Arc::clone(&self.engine);
         let recorded = tokio::task::spawn_blocking(move || {
+            if !engine.held.is_first() {
+                let message = "this node did not renew its lease; the topic is fetched again";
+                return Err(LogError::new(ErrorKind::Busy, message));
+            }
             let last = engine.store.last(topic)?;
             if last.is_some_and(|last| {
                 last.content.payload == notification.payload
@@ -388,7 +460,7 @@ impl Fetcher {
         match recorded.await {
             Ok(Ok(Some(notification))) => {
                 self.engine.cache.remember(topic, &found, &notification);
-                self.engine.published(topic);
+                self.engine.published(topic, Some(notification.offset));
                 self.engine.counters.accepted.fetch_add(1, Relaxed);
                 Ok(())
             }
@@ -538,7 +610,7 @@ impl Worker for Fetcher {
     }
 
     fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.engine.is_stopping() {
+        if self.engine.is_stopping() || !self.engine.held.is_first() {
             return None;
         }
         let (now, mut waiting) = (Instant::now(), self.lock());
