@@ -14,6 +14,8 @@ mod restart;
 mod retries;
 mod scenarios;
 mod server;
+mod several_nodes;
+mod shared;
 mod submissions;
 mod subscriptions;
 mod verification;
