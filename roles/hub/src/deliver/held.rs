@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The part of a lease, measured from its end, in which another node may already have the shards
-/// because the clocks of the node and of the store run at different speeds.
-const UNSURE: u32 = 10;
+/// Tenths of a lease after which another node may already have the shards. The clocks of the node and
+/// of the store may run at different speeds.
+const SURE_TENTHS: u32 = 9;
 
 /// The shards of this node.
 ///
@@ -95,7 +95,7 @@ impl HeldShards {
     pub(crate) fn renewed(&self, started: Instant, membership: Membership) {
         let Some(mut held) = self.lock() else { return };
         // The lease may have ended before this renewal, and other nodes may have had the shards.
-        let sure = held.lease - held.lease / UNSURE;
+        let sure = held.lease / 10 * SURE_TENTHS;
         if held.renewed.is_some_and(|renewed| renewed.elapsed() >= sure) {
             held.assigned.clear();
         }
@@ -157,8 +157,7 @@ impl HeldShards {
         chosen
     }
 
-    /// Reports that shards to be given back are no longer in memory. They may be assigned again after
-    /// [`HeldShards::left`].
+    /// Reports that shards are no longer in memory. Assigned shards are to be loaded again then.
     pub(crate) fn unloaded(&self, shards: &BTreeSet<HubShard>) {
         if let Some(mut held) = self.lock() {
             held.loaded.retain(|shard, _| !shards.contains(shard));

@@ -151,19 +151,11 @@ impl Engine {
 
     /// Reads all topics from the store, and all targets, unless several nodes divide these.
     fn load(&self) -> Result<(), LogError> {
-        let mut state = self.lock();
-        let mut after = TopicId(0);
-        loop {
-            let page = self.store.topics(after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
-            for topic in page {
-                state.add_topic(topic.id, &topic.url, topic.head);
-            }
-        }
+        self.load_topics()?;
         if self.held.is_shared() {
             return Ok(());
         }
+        let mut state = self.lock();
         let mut after = TargetId(0);
         loop {
             let page = self.store.all_targets(after, PAGE)?;
@@ -173,6 +165,20 @@ impl Engine {
                 if let Some(place) = state.table.put(target) {
                     self.begin(&mut state, place);
                 }
+            }
+        }
+    }
+
+    /// Reads all topics from the store. Blocks.
+    pub(crate) fn load_topics(&self) -> Result<(), LogError> {
+        let mut after = TopicId(0);
+        loop {
+            let page = self.store.topics(after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id;
+            let mut state = self.lock();
+            for topic in page {
+                state.add_topic(topic.id, &topic.url, topic.head);
             }
         }
     }
@@ -600,7 +606,9 @@ impl Engine {
                 state.saving = false;
                 match result {
                     Ok(refused) if engine.held.is_shared() => {
-                        state.table.record_again(&refused, letters);
+                        if state.table.record_again(&refused, letters) {
+                            state.save_at = Some(Instant::now() + Duration::from_secs(1));
+                        }
                     }
                     Ok(_) => {}
                     Err(error) => {

@@ -276,12 +276,12 @@ impl Table {
 
     /// Marks targets whose progress the store refused, because they were renewed meanwhile: it is
     /// recorded again, with the newer generation. `letters` are the given-up notifications in that
-    /// progress. Progress of targets that left the table is dropped.
-    pub(crate) fn record_again(&mut self, refused: &[TargetId], letters: Vec<Progress>) {
-        for id in refused {
-            if let Some(place) = self.place(*id) {
-                self.mark_dirty(place);
-            }
+    /// progress. Progress of targets that left the table is dropped. Returns whether there is a
+    /// target to be recorded again.
+    pub(crate) fn record_again(&mut self, refused: &[TargetId], letters: Vec<Progress>) -> bool {
+        let places: Vec<_> = refused.iter().filter_map(|id| self.place(*id)).collect();
+        for place in &places {
+            self.mark_dirty(*place);
         }
         for mut letter in letters.into_iter().filter(|letter| refused.contains(&letter.id)) {
             let place = self.place(letter.id);
@@ -290,6 +290,7 @@ impl Table {
                 self.pending.push(letter);
             }
         }
+        !places.is_empty()
     }
 
     /// Drops unrecorded progress of targets that left the table.

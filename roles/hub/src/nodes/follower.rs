@@ -167,7 +167,9 @@ impl Follower {
         // Otherwise the shard is lost already, and its targets leave the memory again.
         if self.engine.held.loaded(shard, number) {
             self.engine.start_loaded(&ids);
-            verifications.iter().for_each(|found| self.verifier.add_stored(found));
+            for found in &verifications {
+                self.verifier.add_stored(found);
+            }
             self.fetcher.start_waiting();
         }
         Ok(())
@@ -179,7 +181,10 @@ impl Follower {
             Some(nodes) => nodes.revision()?,
             None => return Ok(()),
         };
-        if newest <= self.revision {
+        if newest < self.revision {
+            return self.start_again(newest);
+        }
+        if newest == self.revision {
             return Ok(());
         }
         let shards = self.engine.held.current();
@@ -193,6 +198,21 @@ impl Follower {
             }
             self.revision = revision;
         }
+    }
+
+    /// Loads everything again, because the store has lost changes that this node knows.
+    fn start_again(&mut self, newest: u64) -> Result<(), LogError> {
+        let known = self.revision;
+        tracing::warn!(
+            known,
+            newest,
+            "the store has lost changes, as after a restore or a failover"
+        );
+        self.revision = newest;
+        let shards: BTreeSet<_> = self.engine.held.current().into_iter().collect();
+        self.release(&shards);
+        self.engine.held.unloaded(&shards);
+        self.engine.load_topics()
     }
 
     /// Applies changes; those that were applied before have no effect.

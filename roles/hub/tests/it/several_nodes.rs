@@ -251,6 +251,76 @@ fn a_node_that_cannot_renew_stops_after_half_of_the_lease() {
     nodes.wait_shards(&second, SHARDS);
 }
 
+/// A server that records deliveries by a node while another one has the target. Requires the
+/// targets of [`Nodes::subscribe`].
+fn watching(nodes: &Nodes) -> (Server, Arc<Mutex<Vec<String>>>) {
+    let (faults, shared) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&nodes.shared));
+    let found = Arc::clone(&faults);
+    let server = Server::confirming(move |got| {
+        let number: i64 = got.path()[1..].parse().unwrap();
+        let owner = shared.owner(TargetId(number + 1));
+        if owner.is_some_and(|owner| owner != sender(got)) {
+            let (path, offset, node) = (got.path(), got.offset(), sender(got));
+            found.lock().unwrap().push(format!("{path} {offset} by {node}, not {owner:?}"));
+        }
+        Reply::Status(204)
+    });
+    (server, faults)
+}
+
+#[test]
+fn a_renewal_with_a_late_answer_starts_nothing() {
+    let nodes = Nodes::new(LEASE);
+    let (server, faults) = watching(&nodes);
+    let (first, second) = nodes.pair();
+    nodes.subscribe(&[&first], &server);
+    // As after a pause of the whole process in a renewal.
+    first.store.delay(LEASE * 3);
+    let start = Instant::now();
+    let mut count = 0;
+    while start.elapsed() < LEASE * 8 {
+        second.say("at any time");
+        count += 1;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.store.delay(Duration::ZERO);
+    assert_complete(&wait_all(&server, count), count);
+    assert_eq!(*faults.lock().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_lost_while_nodes_come_and_go() {
+    let nodes = Nodes::new(LEASE);
+    let (server, faults) = watching(&nodes);
+    let stays = nodes.start(0);
+    nodes.subscribe(&[&stays], &server);
+    let mut count = 0;
+    let mut say = |times: u64| {
+        for _ in 0..times {
+            stays.say("at any time");
+            count += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        count
+    };
+    for round in 0..4 {
+        let [kills, stops, stalls] = [0, 1, 2].map(|node| nodes.start(1 + 3 * round + node));
+        say(60);
+        stalls.store.cut(true);
+        let killing = std::thread::spawn(move || kills.disappear());
+        say(30);
+        let stopping = std::thread::spawn(move || stops.hub.stop());
+        say(30);
+        stalls.store.cut(false);
+        say(60);
+        killing.join().unwrap();
+        stopping.join().unwrap();
+    }
+    let last = say(10);
+    assert_complete(&wait_all(&server, last), last);
+    assert_eq!(*faults.lock().unwrap(), Vec::<String>::new());
+}
+
 #[test]
 fn a_node_that_returns_after_its_lease_moves_no_cursor() {
     let nodes = Nodes::new(LEASE);
@@ -492,7 +562,8 @@ fn notifications_that_a_target_of_another_node_needs_are_not_dropped() {
     assert_complete(&wait_all(&server, 9), 9);
     let topic = nodes.shared.hub().find_topic(TOPIC).unwrap().unwrap();
     let stored = || nodes.shared.hub().read(topic, Offset(0), 100).unwrap().len();
-    eventually("old notifications are dropped", || stored() == 1);
+    // All, or as many as make room.
+    eventually("old notifications are dropped", || stored() < 9);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(crate) struct SharedHub {
     /// Whether renewals and records of progress fail. Everything else works, so that the node could
     /// still deliver.
     is_cut: AtomicBool,
+    /// How late the answers to renewals arrive.
+    delay: Mutex<Duration>,
 }
 
 impl Shared {
@@ -62,7 +64,8 @@ impl Shared {
     }
 
     pub(crate) fn node(self: &Arc<Self>, node: usize) -> Arc<SharedHub> {
-        Arc::new(SharedHub { shared: Arc::clone(self), node, is_cut: AtomicBool::new(false) })
+        let (is_cut, delay) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(SharedHub { shared: Arc::clone(self), node, is_cut, delay })
     }
 
     pub(crate) fn hub(&self) -> &Arc<SqliteHub> {
@@ -103,11 +106,36 @@ impl SharedHub {
         self.is_cut.store(is_cut, SeqCst);
     }
 
+    pub(crate) fn delay(&self, delay: Duration) {
+        *self.delay.lock().unwrap() = delay;
+    }
+
     fn connected(&self) -> Result<(), LogError> {
         if self.is_cut.load(SeqCst) {
             return Err(LogError::new(ErrorKind::Io, "the database cannot be reached"));
         }
         Ok(())
+    }
+
+    fn renew_now(&self) -> Membership {
+        let mut state = self.shared.lock();
+        state.leases.insert(self.node, Instant::now() + self.shared.lease);
+        let nodes = state.leases.len();
+        let fair = SHARDS.div_ceil(nodes);
+        let mut count = state.owners.values().filter(|owner| **owner == self.node).count();
+        for shard in (0..SHARDS as u16).map(HubShard) {
+            if count < fair && !state.owners.contains_key(&shard) {
+                state.owners.insert(shard, self.node);
+                count += 1;
+            }
+        }
+        let mine = state.owners.iter().filter(|(_, owner)| **owner == self.node);
+        Membership {
+            shards: mine.map(|(shard, _)| *shard).collect(),
+            surplus: count.saturating_sub(fair),
+            nodes,
+            lease: self.shared.lease,
+        }
     }
 
     /// Calls `done`, after the change is noted if there was one.
@@ -129,24 +157,10 @@ impl SharedHub {
 impl HubNodes for SharedHub {
     fn renew(&self) -> Result<Membership, LogError> {
         self.connected()?;
-        let mut state = self.shared.lock();
-        state.leases.insert(self.node, Instant::now() + self.shared.lease);
-        let nodes = state.leases.len();
-        let fair = SHARDS.div_ceil(nodes);
-        let mut count = state.owners.values().filter(|owner| **owner == self.node).count();
-        for shard in (0..SHARDS as u16).map(HubShard) {
-            if count < fair && !state.owners.contains_key(&shard) {
-                state.owners.insert(shard, self.node);
-                count += 1;
-            }
-        }
-        let mine = state.owners.iter().filter(|(_, owner)| **owner == self.node);
-        Ok(Membership {
-            shards: mine.map(|(shard, _)| *shard).collect(),
-            surplus: count.saturating_sub(fair),
-            nodes,
-            lease: self.shared.lease,
-        })
+        let membership = self.renew_now();
+        let delay = *self.delay.lock().unwrap();
+        std::thread::sleep(delay);
+        Ok(membership)
     }
 
     fn give_back(&self, shards: &[HubShard]) -> Result<(), LogError> {
@@ -155,7 +169,6 @@ impl HubNodes for SharedHub {
         state.owners.retain(|shard, owner| *owner != self.node || !shards.contains(shard));
         Ok(())
     }
-
     fn leave(&self) -> Result<(), LogError> {
         self.connected()?;
         self.shared.lock().leases.remove(&self.node);
