@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_after_the_end_of_the_lease_makes_the_memory_invalid() {
+    fn a_renewal_after_the_lease_makes_the_memory_invalid() {
         let held = HeldShards::new(true);
         let Some(earlier) = Instant::now().checked_sub(LEASE) else { return };
         held.renewed(earlier, membership(&[3], 0));

@@ -149,7 +149,7 @@ fn assert_complete(seen: &[Got], last: u64) {
 }
 
 #[test]
-fn two_nodes_divide_the_subscriptions_and_deliver_each_notification_once() {
+fn two_nodes_divide_the_subscriptions_and_deliver_once() {
     let (nodes, server) = (Nodes::new(LEASE), Server::willing());
     let (first, second) = nodes.pair();
     nodes.subscribe(&[&first, &second], &server);
@@ -169,7 +169,7 @@ fn two_nodes_divide_the_subscriptions_and_deliver_each_notification_once() {
 }
 
 #[test]
-fn a_subscription_is_verified_and_delivered_by_the_node_of_its_shard() {
+fn a_subscription_belongs_to_the_node_of_its_shard() {
     let (nodes, server) = (Nodes::new(LEASE), Server::willing());
     let (first, second) = nodes.pair();
     nodes.subscribe(&[&first], &server);
@@ -191,9 +191,9 @@ fn an_unsubscription_on_another_node_ends_the_deliveries() {
     let (first, second) = nodes.pair();
     let targets = nodes.subscribe(&[&first], &server);
     let before = first.hub.metrics().targets;
-    for number in 0..3 {
+    for (number, target) in targets.iter().enumerate().take(3) {
         // The first node delivers, and the second one verifies.
-        assert_eq!(nodes.shared.owner(targets[number].id), Some(0));
+        assert_eq!(nodes.shared.owner(target.id), Some(0));
         let callback = server.url(&format!("/{number}"));
         assert_eq!(first.ask("unsubscribe", &callback).status, 202);
         eventually("the end", || nodes.target(&callback).is_none());
@@ -362,7 +362,7 @@ fn a_node_that_returns_after_its_lease_moves_no_cursor() {
 }
 
 #[test]
-fn a_new_node_gets_its_part_and_no_order_changes_while_shards_move() {
+fn a_new_node_gets_its_part_and_no_order_changes() {
     let nodes = Nodes::new(LEASE);
     let server = Server::confirming(|_| {
         std::thread::sleep(Duration::from_millis(3));
@@ -390,7 +390,7 @@ fn a_new_node_gets_its_part_and_no_order_changes_while_shards_move() {
 }
 
 #[test]
-fn a_hanging_delivery_does_not_delay_the_return_of_a_shard_for_long() {
+fn a_hanging_delivery_does_not_hold_a_shard_for_long() {
     let nodes = Nodes::new(LEASE);
     let hangs = Arc::new(AtomicUsize::new(0));
     let hung = Arc::clone(&hangs);
@@ -537,7 +537,7 @@ fn a_stopped_node_hands_its_part_over_at_once() {
 }
 
 #[test]
-fn notifications_that_a_target_of_another_node_needs_are_not_dropped() {
+fn notifications_that_another_node_needs_are_not_dropped() {
     let nodes = Nodes::new(LEASE);
     let works = Arc::new(AtomicBool::new(false));
     let working = Arc::clone(&works);
