@@ -5,6 +5,7 @@
 //! (`run.rs`) process the exchanges that the lanes return; targets that are up to date cause no
 //! work.
 
+mod changed_topics;
 pub(crate) mod failing;
 pub(crate) mod held;
 pub(crate) mod lanes;
@@ -16,6 +17,7 @@ pub(crate) mod pace;
 pub(crate) mod payloads;
 #[cfg(feature = "xmpp")]
 mod preparation;
+mod progress;
 mod run;
 mod shards;
 pub(crate) mod table;
@@ -26,14 +28,14 @@ pub(crate) mod worker;
 use crate::deliver::failing::FailingHub;
 use crate::deliver::options::HubOptions;
 use crate::message::metrics::Counters;
-use abreast_core::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};
+use abreast_core::hub::{Ending, HubStore, Target, TargetId, TargetKind};
 use abreast_core::{Clock, LogError, Offset, TopicId};
 use abreast_net::Sender;
 use abreast_webtypes::Timestamp;
 use held::HeldShards;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,8 +46,6 @@ use tokio::sync::{Notify, watch};
 const PAGE: usize = 1_000;
 /// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
-/// Longest time to wait for running deliveries when the hub stops.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The engine of deliveries.
 pub(crate) struct Engine {
@@ -220,15 +220,6 @@ impl Engine {
             entry.own = true;
         }
         Ok(topic)
-    }
-
-    /// Reports a new notification in a topic's log, with its offset if that is known. Cheap, and
-    /// callable from any thread.
-    pub(crate) fn published(&self, topic: TopicId, offset: Option<Offset>) {
-        let mut changed = self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.push((topic, offset));
-        drop(changed);
-        self.wake.notify_one();
     }
 
     /// Returns a channel that reports new notifications in a topic's log.
@@ -523,106 +514,6 @@ impl Engine {
         }
     }
 
-    /// Moves targets of topics with new notifications to the lanes. Offsets that are not known are
-    /// read on another thread, since the store may block.
-    fn take_changed_topics(self: &Arc<Self>) {
-        let changed = std::mem::take(
-            &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
-        );
-        let (mut heads, mut unread) = (BTreeMap::new(), BTreeSet::new());
-        for (topic, offset) in changed {
-            match offset {
-                Some(offset) => {
-                    let head: &mut Offset = heads.entry(topic).or_default();
-                    *head = offset.max(*head);
-                }
-                None => drop(unread.insert(topic)),
-            }
-        }
-        if !unread.is_empty() {
-            let engine = Arc::clone(self);
-            tokio::task::spawn_blocking(move || engine.read_heads(unread));
-        }
-        for (topic, head) in heads {
-            let mut state = self.lock();
-            let Some(entry) = state.table.topics.get_mut(&topic) else { continue };
-            entry.head = entry.head.max(head);
-            let head = entry.head;
-            if let Some(listeners) = state.listeners.get(&topic) {
-                listeners.send_replace(head.0);
-            }
-            let members = state.table.topics.get(&topic).map_or(0, |entry| entry.members.len());
-            for member in 0..members {
-                let place = state
-                    .table
-                    .topics
-                    .get(&topic)
-                    .and_then(|entry| entry.members.get(member).copied());
-                if let Some(place) = place
-                    && state
-                        .table
-                        .get(place)
-                        .is_some_and(|entry| entry.doing == TargetActivity::Idle)
-                {
-                    self.begin(&mut state, place);
-                }
-            }
-        }
-    }
-
-    /// Reads the last offsets of topics with new notifications. Blocks.
-    fn read_heads(&self, topics: BTreeSet<TopicId>) {
-        for topic in topics {
-            match self.store.head(topic) {
-                Ok(head) => self.published(topic, Some(head)),
-                Err(error) => tracing::warn!(topic = topic.0, %error, "a topic cannot be read"),
-            }
-        }
-    }
-
-    /// Passes progress to the store, if it is due. Returns `true` in this case.
-    fn save(self: &Arc<Self>, now: Instant) {
-        let progress = {
-            let mut state = self.lock();
-            if state.saving || state.save_at.is_none_or(|at| at > now) {
-                return;
-            }
-            state.save_at = None;
-            let progress = state.table.take_progress();
-            state.saving = !progress.is_empty();
-            progress
-        };
-        if progress.is_empty() {
-            return;
-        }
-        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
-        let letters: Vec<Progress> =
-            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
-        let engine = Arc::clone(self);
-        self.store.save_progress_then(
-            progress,
-            Box::new(move |result| {
-                let mut state = engine.lock();
-                state.saving = false;
-                match result {
-                    Ok(refused) if engine.held.is_shared() => {
-                        if state.table.record_again(&refused, letters) {
-                            state.save_at = Some(Instant::now() + Duration::from_secs(1));
-                        }
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::error!(%error, "progress of deliveries was not recorded");
-                        state.table.put_back(&ids, letters);
-                        state.save_at = Some(Instant::now() + Duration::from_secs(1));
-                    }
-                }
-                drop(state);
-                engine.wake.notify_one();
-            }),
-        );
-    }
-
     /// Runs until [`Engine::stop`].
     pub(crate) async fn run(self: Arc<Self>) {
         worker::run(Arc::clone(&self)).await;
@@ -664,20 +555,6 @@ impl Engine {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
-    }
-
-    /// Waits for running deliveries for a short time, and records all cursors.
-    async fn farewell(self: &Arc<Self>) {
-        let end = Instant::now() + FAREWELL;
-        while self.lock().lanes.load().flying > 0 && Instant::now() < end {
-            let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
-        }
-        self.part();
-        let engine = Arc::clone(self);
-        let saved = tokio::task::spawn_blocking(move || engine.record_progress()).await;
-        if let Ok(Err(error)) = saved {
-            tracing::warn!(%error, "the last progress of deliveries was not recorded; they are repeated");
-        }
     }
 }
 

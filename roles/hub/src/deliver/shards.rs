@@ -2,7 +2,7 @@
 
 use super::table::TargetActivity;
 use super::{Engine, State};
-use abreast_core::hub::{ChangedTarget, HubShard, Progress, Target, TargetId};
+use abreast_core::hub::{ChangedTarget, HubShard, Target, TargetId};
 use abreast_core::{LogError, Offset, TopicId};
 use std::collections::BTreeSet;
 
@@ -97,32 +97,6 @@ impl Engine {
             }
         }
         state.table.drop_progress(|id| shards.contains(&HubShard::of_target(id)));
-    }
-
-    /// Records all progress. Blocks.
-    ///
-    /// # Errors
-    /// When the store fails; the progress can be recorded later.
-    pub(crate) fn record_progress(&self) -> Result<(), LogError> {
-        let progress = self.lock().table.take_progress();
-        if progress.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
-        let letters: Vec<Progress> =
-            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
-        match self.store.save_progress(progress) {
-            Ok(refused) => {
-                if self.held.is_shared() {
-                    self.lock().table.record_again(&refused, letters);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                self.lock().table.put_back(&ids, letters);
-                Err(error)
-            }
-        }
     }
 }
 

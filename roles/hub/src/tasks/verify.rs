@@ -4,6 +4,8 @@
 //! Requests for the same callback and topic are verified one after the other, in the order of their
 //! arrival: the last confirmed request is in force.
 
+mod shards;
+
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
 use crate::deliver::options::LaneOptions;
@@ -13,14 +15,13 @@ use crate::deliver::table::host_of;
 use crate::deliver::worker::Worker;
 use crate::message::rates::Rates;
 use abreast_core::hub::{
-    HubShard, NewTarget, NewVerification, Settled, TargetKind, Verification, VerificationId,
-    VerificationMode,
+    NewTarget, NewVerification, Settled, TargetKind, Verification, VerificationId, VerificationMode,
 };
 use abreast_core::{LogError, Offset};
 use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
 use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
 use abreast_webtypes::Timestamp;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,49 +147,6 @@ impl Verifier {
         let pending = state.pending(request, attempts, created);
         state.add(id, pending);
         drop(state);
-        self.wake.notify_one();
-    }
-
-    /// Adds a request that any node accepted. Only this node knows how often the callback did not
-    /// confirm, so a request over that limit is dropped here.
-    pub(crate) fn follow(&self, stored: &Verification) {
-        if !self.engine.held.has_loaded_request(stored.id) {
-            return;
-        }
-        let request = &stored.request;
-        let is_known = self.lock().pending.contains_key(&stored.id);
-        let asks = request.mode != VerificationMode::Denied;
-        if !is_known && asks && self.may_ask(&request.callback, &request.topic_url).is_err() {
-            tracing::info!(
-                host = host_of(&request.callback),
-                topic = request.topic_url,
-                "not confirmed before, and not asked again so soon"
-            );
-            self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
-            let done = Box::new(|_| ());
-            return self.engine.store.finish_verification_then(stored.id, Settled::Dropped, done);
-        }
-        self.add_stored(stored);
-    }
-
-    /// Removes the requests of these shards from memory, and aborts their running verifications.
-    pub(crate) fn release(&self, shards: &BTreeSet<HubShard>) {
-        let is_gone = |id| shards.contains(&HubShard::of_verification(id));
-        let now = Instant::now();
-        let mut state = self.lock();
-        state.lanes.abort(is_gone);
-        let gone: Vec<_> = state.pending.keys().copied().filter(|id| is_gone(*id)).collect();
-        for id in &gone {
-            let Some(pending) = state.pending.remove(id) else { continue };
-            if let Some(chain) = state.chains.get_mut(&pending.key) {
-                chain.behind.retain(|behind| behind != id);
-            }
-            state.go_on(pending.key, *id, now);
-        }
-    }
-
-    /// Starts verifications that wait for a renewal of the node's lease.
-    pub(crate) fn start_waiting(&self) {
         self.wake.notify_one();
     }
 

@@ -5,6 +5,8 @@ mod bed;
 mod callbacks;
 mod delivery;
 mod fairness;
+mod lost_nodes;
+mod node_bed;
 #[cfg(feature = "xmpp")]
 mod node_failures;
 #[cfg(feature = "xmpp")]
