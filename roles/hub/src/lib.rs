@@ -4,6 +4,7 @@ mod answer;
 mod deliver;
 mod hub;
 mod message;
+mod nodes;
 mod tasks;
 
 pub use answer::submissions::{SubmissionKind, keep_submissions};

@@ -240,6 +240,21 @@ pub const METRICS: &[Metric] = &[
         "Other hubs that do not accept notifications, once for each topic.",
     ),
     now("abreast_hub_event_streams", &[], "Open event streams."),
+    now(
+        "abreast_hub_nodes",
+        &[],
+        "Nodes that share the store of the hub; 0 if only this process delivers from it.",
+    ),
+    now(
+        "abreast_hub_shards",
+        &[],
+        "Shards of the targets that this node delivers to; 0 if only this process delivers.",
+    ),
+    now(
+        "abreast_hub_since_renewal_seconds",
+        &[],
+        "Time since this node renewed its lease; 0 if only this process delivers.",
+    ),
     now("abreast_hub_stored_bytes", &[], "Bytes of the notifications that the hub stores."),
 ];
 

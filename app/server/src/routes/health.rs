@@ -259,9 +259,12 @@ fn measure(site: &Site, hub: &SiteHub) {
         ("abreast_hub_unverified", metrics.unverified),
         ("abreast_hub_failing_hubs", metrics.failing_hubs),
         ("abreast_hub_event_streams", site.memory.streams.taken() as u64),
+        ("abreast_hub_nodes", metrics.nodes),
+        ("abreast_hub_shards", metrics.shards),
     ] {
         gauge!(name).set(now as f64);
     }
+    gauge!("abreast_hub_since_renewal_seconds").set(metrics.since_renewal.as_secs_f64());
     if let Ok(sizes) = hub.hub.sizes() {
         gauge!("abreast_hub_stored_bytes").set(sizes.body_bytes as f64);
     }

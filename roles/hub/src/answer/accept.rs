@@ -184,6 +184,9 @@ impl Inner {
         self.fetcher
             .has_room(&url, reporter)
             .map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
+        if !self.engine.held.has_first() {
+            self.log_has_room().await?;
+        }
         let notification = NewNotification {
             media_type: "text/uri-list".to_owned(),
             links: String::new(),
@@ -192,6 +195,17 @@ impl Inner {
         let offset = self.record(self.fetcher.topic, notification, |_| ()).await?;
         self.fetcher.add(&url, offset, reporter);
         Ok(())
+    }
+
+    /// Checks whether the node that fetches topics can be given another one.
+    async fn log_has_room(&self) -> Result<(), HubAnswer> {
+        let fetcher = Arc::clone(&self.fetcher);
+        match tokio::task::spawn_blocking(move || fetcher.log_has_room()).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(HubAnswer::later(503, 30, "too many topics wait to be fetched\n")),
+            Ok(Err(error)) => Err(text::not_stored(&error)),
+            Err(_) => Err(HubAnswer::later(503, 5, "the hub stops\n")),
+        }
     }
 
     async fn topic(self: &Arc<Self>, url: &str) -> Result<TopicId, LogError> {
@@ -214,7 +228,7 @@ impl Inner {
         let published = move |offset| {
             let time = inner.engine.now();
             inner.engine.cache.remember(topic, &url, &Notification { offset, time, content });
-            inner.engine.published(topic);
+            inner.engine.published(topic, Some(offset));
             inner.counters.accepted.fetch_add(1, Relaxed);
         };
         self.record(topic, notification, published).await

@@ -101,13 +101,21 @@ impl Hub {
     }
 
     /// Attempts the next delivery to a target at once, if the target waits after a failure. The
-    /// failures so far still count. `None` if the target does not exist.
+    /// failures so far still count, unless another node delivers to the target. `None` if the target
+    /// does not exist.
     ///
     /// # Errors
     /// When the store fails.
     pub fn attempt_now(&self, id: TargetId) -> Result<Option<Target>, LogError> {
-        self.inner().engine.attempt_now(id);
-        self.target(id)
+        let engine = &self.inner().engine;
+        engine.attempt_now(id);
+        let target = self.target(id)?;
+        // The other node attempts the delivery when the cursor is set, even to the same offset.
+        let waits = |target: &&Target| target.next_at.is_some() && !engine.held.has_loaded(id);
+        match target.as_ref().filter(waits) {
+            Some(target) => self.store().replay(id, target.cursor),
+            None => Ok(target),
+        }
     }
 
     /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` if the target does

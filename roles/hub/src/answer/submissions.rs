@@ -40,7 +40,7 @@ impl SubmissionKind {
 
 /// Replaces the hubs, nodes and webhooks that are notified of topics by `wanted`. Submissions to all
 /// others end. If a hub is notified in another form, the new submission continues at the offset of
-/// the old one. Requires that no hub uses the store.
+/// the old one. Requires that no hub of this process uses the store; other nodes follow the change.
 ///
 /// # Errors
 /// When the store fails.

@@ -189,7 +189,8 @@ struct Origin {
 }
 
 /// The lanes' data about a running exchange.
-struct Slot {
+struct Slot<T> {
+    item: T,
     number: u64,
     lane: usize,
     host: usize,
@@ -211,7 +212,7 @@ pub(crate) struct Lanes<T> {
     items: Entries<(T, Duration)>,
     /// Origins that wait for their turn at hosts.
     turns: Entries<usize>,
-    slots: Slab<Slot>,
+    slots: Slab<Slot<T>>,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Items that wait for the time of their next attempt.
@@ -363,6 +364,7 @@ impl<T: Copy + Ord> Lanes<T> {
         self.hosts[host].running[lane] += 1;
         self.hosts[host].waiting[lane] -= 1;
         let slot = self.slots.insert(Slot {
+            item,
             number,
             lane,
             host,
@@ -375,6 +377,20 @@ impl<T: Copy + Ord> Lanes<T> {
         entry.waiting -= 1;
         entry.overdue.insert((overdue, slot));
         Exchange { item, pace, origin, slot, number, begun: now }
+    }
+
+    /// The items of running exchanges, without order.
+    pub(crate) fn running(&self) -> impl Iterator<Item = T> {
+        self.slots.iter().map(|(_, slot)| slot.item)
+    }
+
+    /// Aborts the running exchanges of these items.
+    pub(crate) fn abort(&self, is_meant: impl Fn(T) -> bool) {
+        for (_, slot) in &self.slots {
+            if let Some(cut) = slot.cut.as_ref().filter(|_| is_meant(slot.item)) {
+                cut.cut(slot.number);
+            }
+        }
     }
 
     /// Stores an item until the time of its next attempt.

@@ -5,7 +5,9 @@
 //! (`run.rs`) process the exchanges that the lanes return; targets that are up to date cause no
 //! work.
 
+mod changed_topics;
 pub(crate) mod failing;
+pub(crate) mod held;
 pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
 mod nodes;
@@ -15,7 +17,9 @@ pub(crate) mod pace;
 pub(crate) mod payloads;
 #[cfg(feature = "xmpp")]
 mod preparation;
+mod progress;
 mod run;
+mod shards;
 pub(crate) mod table;
 mod webhook_attempt;
 pub(crate) mod webhooks;
@@ -24,10 +28,11 @@ pub(crate) mod worker;
 use crate::deliver::failing::FailingHub;
 use crate::deliver::options::HubOptions;
 use crate::message::metrics::Counters;
-use abreast_core::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};
+use abreast_core::hub::{Ending, HubStore, Target, TargetId, TargetKind};
 use abreast_core::{Clock, LogError, Offset, TopicId};
 use abreast_net::Sender;
 use abreast_webtypes::Timestamp;
+use held::HeldShards;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -41,8 +46,6 @@ use tokio::sync::{Notify, watch};
 const PAGE: usize = 1_000;
 /// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
-/// Longest time to wait for running deliveries when the hub stops.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The engine of deliveries.
 pub(crate) struct Engine {
@@ -51,13 +54,14 @@ pub(crate) struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cache: Arc<PayloadCache>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) held: HeldShards,
     sender: Sender,
     #[cfg(feature = "xmpp")]
     nodes: Option<nodes::Nodes>,
     pub(crate) webhooks: Arc<webhooks::WebhookState>,
     state: Mutex<State>,
-    /// Topics with new notifications.
-    changed_topics: Mutex<Vec<TopicId>>,
+    /// Topics with new notifications, with the offset of one, if it is known.
+    changed_topics: Mutex<Vec<(TopicId, Option<Offset>)>>,
     wake: Notify,
     stopping: AtomicBool,
     /// Locked while ended targets are passed to the store, so that a renewal is either before or
@@ -127,6 +131,7 @@ impl Engine {
         let engine = Self {
             #[cfg(feature = "xmpp")]
             nodes: options.xmpp.clone().map(nodes::Nodes::new),
+            held: HeldShards::new(store.nodes().is_some()),
             options,
             store,
             clock,
@@ -144,18 +149,13 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    /// Reads all topics and targets from the store.
+    /// Reads all topics from the store, and all targets, unless several nodes divide these.
     fn load(&self) -> Result<(), LogError> {
-        let mut state = self.lock();
-        let mut after = TopicId(0);
-        loop {
-            let page = self.store.topics(after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
-            for topic in page {
-                state.add_topic(topic.id, &topic.url, topic.head);
-            }
+        self.load_topics()?;
+        if self.held.is_shared() {
+            return Ok(());
         }
+        let mut state = self.lock();
         let mut after = TargetId(0);
         loop {
             let page = self.store.all_targets(after, PAGE)?;
@@ -165,6 +165,20 @@ impl Engine {
                 if let Some(place) = state.table.put(target) {
                     self.begin(&mut state, place);
                 }
+            }
+        }
+    }
+
+    /// Reads all topics from the store. Blocks.
+    pub(crate) fn load_topics(&self) -> Result<(), LogError> {
+        let mut after = TopicId(0);
+        loop {
+            let page = self.store.topics(after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id;
+            let mut state = self.lock();
+            for topic in page {
+                state.add_topic(topic.id, &topic.url, topic.head);
             }
         }
     }
@@ -208,12 +222,6 @@ impl Engine {
         Ok(topic)
     }
 
-    /// Reports a new notification in a topic's log. Cheap, and callable from any thread.
-    pub(crate) fn published(&self, topic: TopicId) {
-        self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
-        self.wake.notify_one();
-    }
-
     /// Returns a channel that reports new notifications in a topic's log.
     pub(crate) fn listen(&self, topic: TopicId) -> watch::Receiver<u64> {
         let mut state = self.lock();
@@ -222,8 +230,11 @@ impl Engine {
         state.listeners.entry(topic).or_insert_with(|| watch::Sender::new(head)).subscribe()
     }
 
-    /// Adds or renews a target.
+    /// Adds or renews a target, unless another node delivers to it.
     pub(crate) fn put(&self, target: Target) {
+        if !self.held.has_loaded(target.id) {
+            return;
+        }
         let mut state = self.lock();
         // The target may have ended since the store created it.
         if state.forgotten.contains(&target.id) {
@@ -243,8 +254,13 @@ impl Engine {
     pub(crate) fn moved(&self, target: &Target) {
         let mut state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
+        if state.table.get(place).is_some_and(|entry| entry.generation > target.generation) {
+            return;
+        }
         state.table.renew_epoch(place);
         if let Some(entry) = state.table.get_mut(place) {
+            entry.secret = target.secret.as_ref().map(|secret| secret.0.clone());
+            entry.lease_until = target.lease_until;
             entry.cursor = target.cursor;
             entry.generation = target.generation;
             entry.trouble = None;
@@ -278,6 +294,9 @@ impl Engine {
 
     /// Removes a target whose end the store has recorded.
     pub(crate) fn forget(&self, id: TargetId) {
+        if !self.held.has_loaded(id) {
+            return;
+        }
         let mut state = self.lock();
         if state.forgotten.len() >= FORGOTTEN {
             state.forgotten.pop_front();
@@ -320,7 +339,9 @@ impl Engine {
         let mut state = self.lock();
         for place in state.table.places() {
             if state.table.get(place).is_some_and(|entry| {
-                self.is_over(entry, now) && !state.is_settling(entry.topic, &entry.address)
+                self.is_over(entry, now)
+                    && !state.is_settling(entry.topic, &entry.address)
+                    && self.held.may_deliver(entry.id)
             }) {
                 self.end(&mut state, place, Ending::LeaseOver);
             }
@@ -479,6 +500,10 @@ impl Engine {
             go
         };
         for PendingEnd { id, why, .. } in ending {
+            // Another node may have renewed the lease since. It ends it otherwise.
+            if why == Ending::LeaseOver && !self.held.may_deliver(id) {
+                continue;
+            }
             let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
                     // The target is read again at the next start, and then ends again.
@@ -487,81 +512,6 @@ impl Engine {
             };
             self.store.end_target_then(id, why, Box::new(done));
         }
-    }
-
-    /// Moves targets of topics with new notifications to the lanes.
-    fn take_changed_topics(&self) {
-        let mut changed_topics = std::mem::take(
-            &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
-        );
-        changed_topics.sort_unstable();
-        changed_topics.dedup();
-        for topic in changed_topics {
-            let head = match self.store.head(topic) {
-                Ok(head) => head,
-                Err(error) => {
-                    tracing::warn!(topic = topic.0, %error, "a topic cannot be read");
-                    continue;
-                }
-            };
-            let mut state = self.lock();
-            let Some(entry) = state.table.topics.get_mut(&topic) else { continue };
-            entry.head = entry.head.max(head);
-            if let Some(listeners) = state.listeners.get(&topic) {
-                listeners.send_replace(head.0);
-            }
-            let members = state.table.topics.get(&topic).map_or(0, |entry| entry.members.len());
-            for member in 0..members {
-                let place = state
-                    .table
-                    .topics
-                    .get(&topic)
-                    .and_then(|entry| entry.members.get(member).copied());
-                if let Some(place) = place
-                    && state
-                        .table
-                        .get(place)
-                        .is_some_and(|entry| entry.doing == TargetActivity::Idle)
-                {
-                    self.begin(&mut state, place);
-                }
-            }
-        }
-    }
-
-    /// Passes progress to the store, if it is due. Returns `true` in this case.
-    fn save(self: &Arc<Self>, now: Instant) {
-        let progress = {
-            let mut state = self.lock();
-            if state.saving || state.save_at.is_none_or(|at| at > now) {
-                return;
-            }
-            state.save_at = None;
-            let progress = state.table.take_progress();
-            state.saving = !progress.is_empty();
-            progress
-        };
-        if progress.is_empty() {
-            return;
-        }
-        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
-        let letters: Vec<Progress> =
-            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
-        let engine = Arc::clone(self);
-        self.store.save_progress_then(
-            progress,
-            Box::new(move |result| {
-                let mut state = engine.lock();
-                state.saving = false;
-                if let Err(error) = result {
-                    tracing::error!(%error, "progress of deliveries was not recorded");
-                    state.table.put_back(&ids, letters);
-                    state.save_at = Some(Instant::now() + Duration::from_secs(1));
-                }
-                drop(state);
-                engine.wake.notify_one();
-            }),
-        );
     }
 
     /// Runs until [`Engine::stop`].
@@ -605,21 +555,6 @@ impl Engine {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
-    }
-
-    /// Waits for running deliveries for a short time, and records all cursors.
-    async fn farewell(&self) {
-        let end = Instant::now() + FAREWELL;
-        while self.lock().lanes.load().flying > 0 && Instant::now() < end {
-            let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
-        }
-        self.part();
-        let progress = self.lock().table.take_progress();
-        let store = Arc::clone(&self.store);
-        let saved = tokio::task::spawn_blocking(move || store.save_progress(progress)).await;
-        if let Ok(Err(error)) = saved {
-            tracing::warn!(%error, "the last progress of deliveries was not recorded; they are repeated");
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl Engine {
     /// Creates or checks a node at the start of its delivery, until this succeeds or the target
-    /// ends.
+    /// ends; only once if another node of the hub delivers to the target.
     pub(crate) async fn prepare_node(
         self: Arc<Self>,
         id: TargetId,
@@ -18,7 +18,7 @@ impl Engine {
     ) {
         let Some(nodes) = &self.nodes else { return };
         let mut failures = 0;
-        while !self.is_stopping() && self.has(id) {
+        while !self.is_stopping() && (self.has(id) || self.held.is_shared() && failures == 0) {
             let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
                 return self.note_preparation(id, Ok(()));
             };

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tracing::Instrument as _;
 
 /// Most bytes of a response that are read; its content is ignored [websub §7].
-pub(super) const ANSWER_BYTES: usize = 4 << 10;
+const ANSWER_BYTES: usize = 4 << 10;
 /// Largest body that is signed on the same thread.
 const SIGNED_HERE: usize = 64 << 10;
 /// The pause after a failure on the hub's side.
@@ -70,6 +70,8 @@ pub(super) enum AttemptResult {
     Trimmed(Offset),
     /// The store, or the renderer of the bytes, failed.
     Ours(LogError),
+    /// This node may not start the delivery now, because it did not renew its lease in time.
+    Withheld,
 }
 
 impl Worker for Engine {
@@ -116,7 +118,7 @@ impl Worker for Engine {
 
 impl Engine {
     fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.is_stopping() {
+        if self.is_stopping() || !self.held.may_start() {
             return None;
         }
         let time = self.now();
@@ -130,10 +132,12 @@ impl Engine {
                 continue;
             };
             let (topic_url, head) = (Arc::clone(&topic.url), topic.head);
-            let Some(entry) = table
-                .get_mut(place)
-                .filter(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Ready)
-            else {
+            // The targets of a lost shard leave the table soon.
+            let Some(entry) = table.get_mut(place).filter(|entry| {
+                entry.epoch == epoch
+                    && entry.doing == TargetActivity::Ready
+                    && self.held.has_loaded(entry.id)
+            }) else {
                 lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
             };
@@ -195,23 +199,16 @@ impl Engine {
             }
             Err(error) => return AttemptResult::Ours(error),
         };
-        let want = BodyWanted::Nothing(ANSWER_BYTES);
         let sent = match job.kind {
             TargetKind::Subscription | TargetKind::Node | TargetKind::Webhook => {
-                let outcome = self.deliver(job, recipient, &ready).await;
-                return self.tried(job, outcome).await;
+                self.deliver(job, recipient, &ready).await
             }
             TargetKind::FatSubmission => {
                 let hub = job.hub.as_deref().unwrap_or_default();
                 let headers =
                     headers(&ready.media_type, hub, &job.topic_url, &ready.links, job.offset);
-                self.sender
-                    .post(
-                        recipient,
-                        Message { headers, common: None, body: ready.body.clone() },
-                        want,
-                    )
-                    .await
+                let message = Message { headers, common: None, body: ready.body.clone() };
+                self.send(job, recipient, message).await
             }
             TargetKind::FormSubmission => {
                 let mut headers = HeaderMap::with_capacity(1);
@@ -221,16 +218,28 @@ impl Engine {
                 );
                 let form =
                     Request::Publish(Publish { topics: vec![job.topic_url.to_string()] }).to_form();
-                self.sender
-                    .post(
-                        recipient,
-                        Message { headers, common: None, body: Bytes::from(form) },
-                        want,
-                    )
-                    .await
+                let message = Message { headers, common: None, body: Bytes::from(form) };
+                self.send(job, recipient, message).await
             }
         };
-        self.tried(job, Outcome::of(sent, self.options.retries.retry_after)).await
+        match sent {
+            Some(outcome) => self.tried(job, outcome).await,
+            None => AttemptResult::Withheld,
+        }
+    }
+
+    /// Sends a request to a recipient; `None` if this node may not start a delivery now.
+    pub(super) async fn send(
+        &self,
+        job: &Job,
+        recipient: &Recipient,
+        message: Message<'_>,
+    ) -> Option<Outcome> {
+        if !self.held.may_deliver(job.target) {
+            return None;
+        }
+        let sent = self.sender.post(recipient, message, BodyWanted::Nothing(ANSWER_BYTES)).await;
+        Some(Outcome::of(sent, self.options.retries.retry_after))
     }
 
     /// Notifies a subscriber that it misses everything up to `last`, if the topic's notifications
@@ -249,19 +258,25 @@ impl Engine {
             Ok(None) => return AttemptResult::Trimmed(Offset(last.0 + 1)),
             Err(error) => return AttemptResult::Ours(error),
         };
-        let outcome = self.deliver(job, recipient, &ready).await;
-        AttemptResult::Reported { outcome, last }
+        match self.deliver(job, recipient, &ready).await {
+            Some(outcome) => AttemptResult::Reported { outcome, last },
+            None => AttemptResult::Withheld,
+        }
     }
 
-    /// Sends a notification to a subscriber.
-    async fn deliver(&self, job: &Job, recipient: &Recipient, ready: &Arc<Ready>) -> Outcome {
+    /// Sends a notification to a subscriber, as [`Engine::send`] does.
+    async fn deliver(
+        &self,
+        job: &Job,
+        recipient: &Recipient,
+        ready: &Arc<Ready>,
+    ) -> Option<Outcome> {
         let message = Message {
             headers: signature(ready, job.secret.as_deref(), &self.options).await,
             common: Some(&ready.headers),
             body: ready.body.clone(),
         };
-        let sent = self.sender.post(recipient, message, BodyWanted::Nothing(ANSWER_BYTES)).await;
-        Outcome::of(sent, self.options.retries.retry_after)
+        self.send(job, recipient, message).await
     }
 
     /// An attempt to publish to a node. Dropped notifications are not reported there: the next item
@@ -272,6 +287,9 @@ impl Engine {
             .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
             .await;
         match found {
+            Ok(PayloadLookup::Ready(_)) if !self.held.may_deliver(job.target) => {
+                AttemptResult::Withheld
+            }
             Ok(PayloadLookup::Ready(ready)) => match self.publish(job, &ready).await {
                 Ok((outcome, published)) => match self.tried(job, outcome).await {
                     AttemptResult::Tried { outcome, give_up, .. } => {
@@ -357,7 +375,9 @@ impl Engine {
             AttemptResult::Tried { outcome, .. } | AttemptResult::Reported { outcome, .. } => {
                 outcome.contact()
             }
-            AttemptResult::Trimmed(_) | AttemptResult::Ours(_) => ExchangeEnd::Silent,
+            AttemptResult::Trimmed(_) | AttemptResult::Ours(_) | AttemptResult::Withheld => {
+                ExchangeEnd::Silent
+            }
         };
         let (place, epoch) = job.exchange.item;
         let mut state = self.lock();
@@ -430,6 +450,8 @@ impl Engine {
                     self.give_up(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
+                // The delivery starts after the next renewal.
+                AttemptResult::Withheld => self.begin(&mut state, place),
                 AttemptResult::Ours(error) => {
                     tracing::warn!(topic = &*job.topic_url, offset = job.offset.0, %error, "a notification cannot be made");
                     wait(&mut state, place, now + OUR_PAUSE);

@@ -137,10 +137,14 @@ impl Table {
         0..self.entries.len() as TargetIndex
     }
 
-    /// Adds a target, or updates an existing one. Its topic must be in the table.
+    /// Adds a target, or updates an existing one, unless that is as new. Its topic must be in the
+    /// table.
     pub(crate) fn put(&mut self, target: Target) -> Option<TargetIndex> {
         if let Some(place) = self.place(target.id) {
             let entry = self.get_mut(place)?;
+            if entry.generation >= target.generation {
+                return Some(place);
+            }
             entry.secret = target.secret.map(|secret| secret.0);
             entry.lease_until = target.lease_until;
             entry.generation = target.generation;
@@ -268,6 +272,30 @@ impl Table {
             }
         }
         self.pending.extend(letters);
+    }
+
+    /// Marks targets whose progress the store refused, because they were renewed meanwhile: it is
+    /// recorded again, with the newer generation. `letters` are the given-up notifications in that
+    /// progress. Progress of targets that left the table is dropped. Returns whether there is a
+    /// target to be recorded again.
+    pub(crate) fn record_again(&mut self, refused: &[TargetId], letters: Vec<Progress>) -> bool {
+        let places: Vec<_> = refused.iter().filter_map(|id| self.place(*id)).collect();
+        for place in &places {
+            self.mark_dirty(*place);
+        }
+        for mut letter in letters.into_iter().filter(|letter| refused.contains(&letter.id)) {
+            let place = self.place(letter.id);
+            if let Some(entry) = place.and_then(|place| self.get(place)) {
+                letter.generation = entry.generation;
+                self.pending.push(letter);
+            }
+        }
+        !places.is_empty()
+    }
+
+    /// Drops unrecorded progress of targets that left the table.
+    pub(crate) fn drop_progress(&mut self, is_gone: impl Fn(TargetId) -> bool) {
+        self.pending.retain(|progress| !is_gone(progress.id));
     }
 
     /// Notes the result of a delivery, if it is to be recorded.

@@ -8,10 +8,10 @@ use super::Engine;
 use super::lanes::ExchangeEnd;
 use super::outcome::Outcome;
 use super::payloads::{WebhookBatch, WebhookLookup};
-use super::run::{ANSWER_BYTES, AttemptResult, Job};
+use super::run::{AttemptResult, Job};
 use super::webhooks::{NoKeys, headers};
 use abreast_core::{ErrorKind, LogError, Position};
-use abreast_net::{BodyWanted, HeaderMap, Message, Recipient};
+use abreast_net::{HeaderMap, Message, Recipient};
 use std::sync::Arc;
 
 /// Help for keys that cannot be read.
@@ -56,9 +56,9 @@ impl Engine {
                 }
             };
             let message = Message { headers: request.headers, common: None, body: request.body };
-            let want = BodyWanted::Nothing(ANSWER_BYTES);
-            let sent = self.sender.post(recipient, message, want).await;
-            let outcome = Outcome::of(sent, self.options.retries.retry_after);
+            let Some(outcome) = self.send(job, recipient, message).await else {
+                return AttemptResult::Withheld;
+            };
             let Outcome::Taken(_) = outcome else {
                 break outcome;
             };

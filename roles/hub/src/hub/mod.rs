@@ -9,11 +9,12 @@ use crate::message::error::HubError;
 use crate::message::metrics::{Counters, HubMetrics};
 use crate::message::rates::Rates;
 use crate::message::request::{HubAnswer, HubRequest};
+use crate::nodes::Node;
 use crate::tasks::events::Events;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use crate::tasks::{leases, retention};
-use abreast_core::hub::HubStore;
+use abreast_core::hub::{HubNodes, HubStore};
 use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId};
 use abreast_net::{Sender, SenderOptions};
 use bytes::Bytes;
@@ -157,7 +158,7 @@ impl Hub {
     /// Reports that a notification, which another component recorded, is durable in a topic's log.
     /// Cheap, and callable from any thread.
     pub fn published(&self, topic: TopicId) {
-        self.0.inner.engine.published(topic);
+        self.0.inner.engine.published(topic, None);
     }
 
     /// A topic's last notification and its bytes; `None` if the topic does not exist or is empty.
@@ -201,6 +202,7 @@ impl Hub {
     /// Totals since the start, and the present activity.
     pub fn metrics(&self) -> HubMetrics {
         let (inner, standing) = (&self.0.inner, self.0.inner.engine.standing());
+        let held = inner.engine.held.status();
         HubMetrics {
             targets: standing.targets as u64,
             topics: standing.topics as u64 - 1,
@@ -211,6 +213,9 @@ impl Hub {
             broken_origins: standing.load.broken as u64,
             unverified: inner.verifier.len() as u64,
             failing_hubs: standing.failing_hubs as u64,
+            nodes: held.nodes as u64,
+            shards: held.shards as u64,
+            since_renewal: held.since_renewal,
             ..inner.counters.totals()
         }
     }
@@ -247,6 +252,28 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Inner {
+    /// Reads the store. If several nodes share it, also starts the threads of this node.
+    fn start(
+        options: HubOptions,
+        store: Arc<dyn HubStore>,
+        payloads: Arc<dyn Payloads>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+    ) -> Result<(Self, Option<Node>), HubError> {
+        // All later changes are read from here on.
+        let revision = store.nodes().map(HubNodes::revision).transpose()?;
+        let inner = Self::new(options, store, payloads, clock, runtime)?;
+        let node = match revision {
+            Some(revision) => {
+                let (engine, verifier) = (Arc::clone(&inner.engine), Arc::clone(&inner.verifier));
+                let fetcher = Arc::clone(&inner.fetcher);
+                Some(Node::start(engine, verifier, fetcher, revision)?)
+            }
+            None => None,
+        };
+        Ok((inner, node))
+    }
+
     fn new(
         options: HubOptions,
         store: Arc<dyn HubStore>,
@@ -343,10 +370,11 @@ fn run(
         Ok(runtime) => runtime,
         Err(error) => return drop(started.send(Err(HubError::Thread(error)))),
     };
-    let inner = match Inner::new(options, store, payloads, clock, runtime.handle().clone()) {
-        Ok(inner) => Arc::new(inner),
-        Err(error) => return drop(started.send(Err(error))),
-    };
+    let (inner, node) =
+        match Inner::start(options, store, payloads, clock, runtime.handle().clone()) {
+            Ok((inner, node)) => (Arc::new(inner), node),
+            Err(error) => return drop(started.send(Err(error))),
+        };
     runtime.spawn(worker::run(Arc::clone(&inner.verifier)));
     runtime.spawn(worker::run(Arc::clone(&inner.fetcher)));
     runtime.spawn(leases::sweep(Arc::clone(&inner.engine)));
@@ -362,4 +390,8 @@ fn run(
     let _ = started.send(Ok(inner));
     runtime.block_on(engine.run());
     runtime.shutdown_timeout(FAREWELL);
+    // No delivery is running any more.
+    if let Some(node) = node {
+        node.leave();
+    }
 }

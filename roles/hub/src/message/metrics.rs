@@ -1,6 +1,7 @@
 //! Metrics of the hub.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Totals since the start, and the present activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,12 @@ pub struct HubMetrics {
     pub failing_hubs: u64,
     /// Requests whose callback did not answer yet.
     pub unverified: u64,
+    /// Nodes that share the store; 0 if only this process delivers from it.
+    pub nodes: u64,
+    /// Shards of the targets that belong to this node; 0 if only this process delivers.
+    pub shards: u64,
+    /// Time since the last renewal of this node's lease; zero if only this process delivers.
+    pub since_renewal: Duration,
 }
 
 #[derive(Debug, Default)]

@@ -6,6 +6,8 @@
 //! reports the clients take turns, and for each client the topics by their hosts. A topic that
 //! waits for its next attempt does not occupy a place.
 
+mod log;
+
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes};
 use crate::deliver::options::LaneOptions;
@@ -16,11 +18,11 @@ use crate::message::body_bytes::shared;
 use crate::message::client::Client;
 use crate::message::text;
 use crate::message::topic_host::TopicHost;
-use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId};
+use abreast_core::{ErrorKind, LogError, NewNotification, Notification, Offset, Payload, TopicId};
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,6 +79,10 @@ struct Waiting {
     hosts: HashMap<String, usize>,
     last: Offset,
     trimmed: Offset,
+    /// The last offset up to which all reports of the log were added.
+    read: Offset,
+    /// Later reports that were added when this node recorded them.
+    added: BTreeSet<Offset>,
 }
 
 /// A topic that was reported as changed.
@@ -149,6 +155,8 @@ impl Waiting {
             hosts: HashMap::new(),
             last: Offset(0),
             trimmed: Offset(0),
+            read: Offset(0),
+            added: BTreeSet::new(),
         }
     }
 
@@ -195,18 +203,8 @@ impl Fetcher {
         let waiting = Mutex::new(Waiting::new());
         let fetcher =
             Self { topic, engine, sender, waiting, wake: Notify::new(), checked: Mutex::default() };
-        let mut after = Offset(0);
-        loop {
-            let page = fetcher.engine.store.read(topic, after, 1_000)?;
-            let Some(last) = page.last() else { break };
-            after = last.offset;
-            for found in page {
-                if let Payload::Bytes(url) = &found.content.payload
-                    && let Ok(url) = std::str::from_utf8(url)
-                {
-                    fetcher.add(url, found.offset, ChangeReporter::Forgotten);
-                }
-            }
+        if !fetcher.engine.held.is_shared() {
+            fetcher.read_log()?;
         }
         Ok(Arc::new(fetcher))
     }
@@ -237,10 +235,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Records a report that a topic changed. A topic that waits already is not fetched twice.
-    pub(crate) fn add(&self, url: &str, offset: Offset, reporter: ChangeReporter) {
+    fn put(&self, url: &str, offset: Offset, reporter: ChangeReporter) {
         let mut waiting = self.lock();
-        waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
             // The new report is recorded, and replaces the earlier ones.
             spoken.last = offset.max(spoken.last);
@@ -282,6 +278,12 @@ impl Fetcher {
     }
 
     async fn fetch_one(&self, job: Job, cut: &CancelSignal) {
+        if !self.engine.held.is_first() {
+            let (now, mut waiting) = (Instant::now(), self.lock());
+            waiting.lanes[job.share].finish(&job.exchange, ExchangeEnd::Silent, now);
+            // It starts after the next renewal of the node's lease.
+            return waiting.push(&job.url, now);
+        }
         let fetched = self.fetch(&job.url, cut, &job.exchange).await;
         let now = Instant::now();
         {
@@ -332,25 +334,6 @@ impl Fetcher {
         self.trim().await;
     }
 
-    /// Drops fetched topics from the log.
-    async fn trim(&self) {
-        let up_to = {
-            let mut waiting = self.lock();
-            let first = waiting.topics.values().map(|spoken| spoken.last.0).min();
-            let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
-            // Trim in steps of a hundred.
-            if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()
-                || up_to <= waiting.trimmed
-            {
-                return;
-            }
-            waiting.trimmed = up_to;
-            up_to
-        };
-        let (store, topic) = (Arc::clone(&self.engine.store), self.topic);
-        let _ = tokio::task::spawn_blocking(move || store.trim(topic, up_to)).await;
-    }
-
     /// Fetches a topic and records new content.
     async fn fetch(
         &self,
@@ -371,6 +354,10 @@ impl Fetcher {
             NewNotification { media_type, links, payload: Payload::Bytes(shared(&answer.body)) };
         let engine = Arc::clone(&self.engine);
         let recorded = tokio::task::spawn_blocking(move || {
+            if !engine.held.is_first() {
+                let message = "this node did not renew its lease; the topic is fetched again";
+                return Err(LogError::new(ErrorKind::Busy, message));
+            }
             let last = engine.store.last(topic)?;
             if last.is_some_and(|last| {
                 last.content.payload == notification.payload
@@ -388,7 +375,7 @@ impl Fetcher {
         match recorded.await {
             Ok(Ok(Some(notification))) => {
                 self.engine.cache.remember(topic, &found, &notification);
-                self.engine.published(topic);
+                self.engine.published(topic, Some(notification.offset));
                 self.engine.counters.accepted.fetch_add(1, Relaxed);
                 Ok(())
             }
@@ -538,7 +525,7 @@ impl Worker for Fetcher {
     }
 
     fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.engine.is_stopping() {
+        if self.engine.is_stopping() || !self.engine.held.is_first() {
             return None;
         }
         let (now, mut waiting) = (Instant::now(), self.lock());

@@ -4,6 +4,8 @@
 //! Requests for the same callback and topic are verified one after the other, in the order of their
 //! arrival: the last confirmed request is in force.
 
+mod shards;
+
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
 use crate::deliver::options::LaneOptions;
@@ -13,7 +15,7 @@ use crate::deliver::table::host_of;
 use crate::deliver::worker::Worker;
 use crate::message::rates::Rates;
 use abreast_core::hub::{
-    NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode,
+    NewTarget, NewVerification, Settled, TargetKind, Verification, VerificationId, VerificationMode,
 };
 use abreast_core::{LogError, Offset};
 use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
@@ -99,6 +101,9 @@ impl Verifier {
             hasher: RandomState::new(),
         };
         let verifier = Self { engine, sender, state: Mutex::new(state), wake: Notify::new() };
+        if verifier.engine.held.is_shared() {
+            return Ok(Arc::new(verifier));
+        }
         let mut after = VerificationId(0);
         loop {
             let page = verifier.engine.store.verifications(after, PAGE)?;
@@ -117,11 +122,29 @@ impl Verifier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a durable request.
+    /// Adds a durable request, unless another node verifies it.
     pub(crate) fn add(&self, id: VerificationId, request: &NewVerification) {
-        let created = self.engine.now();
+        self.add_created(id, request, 0, self.engine.now());
+    }
+
+    /// Adds a request that was read from the store. A request that was added already is not verified
+    /// twice.
+    pub(crate) fn add_stored(&self, stored: &Verification) {
+        self.add_created(stored.id, &stored.request, stored.attempts, stored.created);
+    }
+
+    fn add_created(
+        &self,
+        id: VerificationId,
+        request: &NewVerification,
+        attempts: u32,
+        created: Timestamp,
+    ) {
         let mut state = self.lock();
-        let pending = state.pending(request, 0, created);
+        if state.pending.contains_key(&id) || !self.engine.held.has_loaded_request(id) {
+            return;
+        }
+        let pending = state.pending(request, attempts, created);
         state.add(id, pending);
         drop(state);
         self.wake.notify_one();
@@ -140,10 +163,21 @@ impl Verifier {
 
     /// Reads a request, asks its callback and records the result.
     async fn verify(&self, job: Job, cut: &CancelSignal) {
-        let (store, id) = (Arc::clone(&self.engine.store), job.exchange.item);
-        let read = tokio::task::spawn_blocking(move || store.verification(id)).await;
-        let request = match read {
-            Ok(Ok(Some(found))) => found.request,
+        let (engine, id) = (Arc::clone(&self.engine), job.exchange.item);
+        let read = tokio::task::spawn_blocking(move || {
+            let Some(found) = engine.store.verification(id)? else { return Ok(None) };
+            // A new subscription gets the notifications that are published from now on.
+            let known = match engine.topic(&found.request.topic_url) {
+                None if engine.held.is_shared() => {
+                    engine.store.find_topic(&found.request.topic_url)?
+                }
+                known => known,
+            };
+            let head = known.and_then(|topic| engine.store.head(topic).ok());
+            Ok::<_, LogError>(Some((found.request, head)))
+        });
+        let (request, head) = match read.await {
+            Ok(Ok(Some(found))) => found,
             Ok(Ok(None)) => return self.forget(&job),
             Ok(Err(error)) => {
                 tracing::error!(%error, "a request to be verified cannot be read; it is verified after the next start");
@@ -153,12 +187,9 @@ impl Verifier {
         };
         let request = &request;
         if request.mode == VerificationMode::Subscribe && request.challenge.is_empty() {
-            return self.take_trusted(&job, request).await;
+            return self.take_trusted(&job, request, head).await;
         }
-        let known = self.engine.topic(&request.topic_url);
-        // A new subscription gets the notifications that are published from now on, and its lease
-        // starts now.
-        let head = known.and_then(|topic| self.engine.store.head(topic).ok());
+        // The lease of a new subscription starts now.
         let asked = self.engine.now();
         let url = match request.mode {
             VerificationMode::Denied => {
@@ -177,6 +208,7 @@ impl Verifier {
             ),
         };
         let answer = match self.sender.recipient(&url) {
+            Ok(_) if !self.engine.held.may_verify(id) => return self.withhold(&job),
             Ok(to) => {
                 let asked =
                     self.sender.get(&to, Message::default(), BodyWanted::Whole(MAX_ANSWER_LENGTH));
@@ -208,15 +240,13 @@ impl Verifier {
     }
 
     /// Accepts a request for a callback in the operator's list, without asking the callback.
-    async fn take_trusted(&self, job: &Job, request: &NewVerification) {
+    async fn take_trusted(&self, job: &Job, request: &NewVerification, head: Option<Offset>) {
         self.lock().lanes.finish(&job.exchange, ExchangeEnd::Answered, Instant::now());
         let outcome = if self.engine.options.trusts(&request.callback) {
             Outcome::Confirmed
         } else {
             Outcome::Refused("the callback is no longer a trusted one".to_owned())
         };
-        let known = self.engine.topic(&request.topic_url);
-        let head = known.and_then(|topic| self.engine.store.head(topic).ok());
         self.conclude(job, request, outcome, head, self.engine.now()).await;
     }
 
@@ -263,7 +293,15 @@ impl Verifier {
         let mut state = self.lock();
         state.lanes.finish(&job.exchange, ExchangeEnd::Silent, Instant::now());
         state.pending.remove(&job.exchange.item);
-        state.go_on(job.key, Instant::now());
+        state.go_on(job.key, job.exchange.item, Instant::now());
+    }
+
+    /// Puts a verification back that this node may not start now.
+    fn withhold(&self, job: &Job) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.lanes.finish(&job.exchange, ExchangeEnd::Silent, now);
+        state.ask(job.exchange.item, false, now);
     }
 
     /// The result of a confirmed request.
@@ -359,7 +397,7 @@ impl Verifier {
         }
         let mut state = self.lock();
         state.pending.remove(&id);
-        state.go_on(job.key, Instant::now());
+        state.go_on(job.key, id, Instant::now());
         drop(state);
         self.wake.notify_one();
     }
@@ -371,7 +409,8 @@ impl Verifier {
         let id = job.exchange.item;
         let mut state = self.lock();
         let key = job.key;
-        let Some(pending) = state.pending.get_mut(&id) else { return false };
+        // Another node has the request since, and verifies it.
+        let Some(pending) = state.pending.get_mut(&id) else { return true };
         pending.attempts += 1;
         let attempts = pending.attempts;
         let too_late = later(pending.created, options.patience) <= self.engine.now();
@@ -418,13 +457,14 @@ impl Worker for Verifier {
     }
 
     fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.engine.is_stopping() {
+        if self.engine.is_stopping() || !self.engine.held.may_start() {
             return None;
         }
         let (now, mut state) = (Instant::now(), self.lock());
         loop {
             let exchange = state.lanes.next(now, Some(cut))?;
-            if let Some(pending) = state.pending.get(&exchange.item) {
+            let is_held = self.engine.held.has_loaded_request(exchange.item);
+            if let Some(pending) = state.pending.get(&exchange.item).filter(|_| is_held) {
                 return Some(Job { exchange, key: pending.key });
             }
             state.lanes.finish(&exchange, ExchangeEnd::Silent, now);
@@ -487,9 +527,11 @@ impl State {
         self.lanes.push(pending.callback, id, pending.pace, patience, now);
     }
 
-    /// Starts the next request for the same callback and topic.
-    fn go_on(&mut self, key: u64, now: Instant) {
-        let Some(chain) = self.chains.get_mut(&key) else { return };
+    /// Starts the next request for the same callback and topic after the end of one.
+    fn go_on(&mut self, key: u64, ended: VerificationId, now: Instant) {
+        let Some(chain) = self.chains.get_mut(&key).filter(|chain| chain.current == ended) else {
+            return;
+        };
         match chain.behind.pop_front() {
             Some(next) => {
                 chain.current = next;

@@ -5,6 +5,8 @@ mod bed;
 mod callbacks;
 mod delivery;
 mod fairness;
+mod lost_nodes;
+mod node_bed;
 #[cfg(feature = "xmpp")]
 mod node_failures;
 #[cfg(feature = "xmpp")]
@@ -14,6 +16,8 @@ mod restart;
 mod retries;
 mod scenarios;
 mod server;
+mod several_nodes;
+mod shared;
 mod submissions;
 mod subscriptions;
 mod verification;

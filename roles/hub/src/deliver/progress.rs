@@ -1,0 +1,97 @@
+//! Records the progress of deliveries in the store.
+
+use super::Engine;
+use abreast_core::LogError;
+use abreast_core::hub::{Progress, TargetId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time to wait for running deliveries when the hub stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Pause before progress is recorded again that the store did not record.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Passes progress to the store, if it is due.
+    pub(super) fn save(self: &Arc<Self>, now: Instant) {
+        let progress = {
+            let mut state = self.lock();
+            if state.saving || state.save_at.is_none_or(|at| at > now) {
+                return;
+            }
+            state.save_at = None;
+            let progress = state.table.take_progress();
+            state.saving = !progress.is_empty();
+            progress
+        };
+        if progress.is_empty() {
+            return;
+        }
+        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
+        let letters: Vec<Progress> =
+            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
+        let engine = Arc::clone(self);
+        self.store.save_progress_then(
+            progress,
+            Box::new(move |result| {
+                let mut state = engine.lock();
+                state.saving = false;
+                match result {
+                    Ok(refused) if engine.held.is_shared() => {
+                        if state.table.record_again(&refused, letters) {
+                            state.save_at = Some(Instant::now() + PAUSE);
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::error!(%error, "progress of deliveries was not recorded");
+                        state.table.put_back(&ids, letters);
+                        state.save_at = Some(Instant::now() + PAUSE);
+                    }
+                }
+                drop(state);
+                engine.wake.notify_one();
+            }),
+        );
+    }
+
+    /// Records all progress. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails; the progress can be recorded later.
+    pub(crate) fn record_progress(&self) -> Result<(), LogError> {
+        let progress = self.lock().table.take_progress();
+        if progress.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
+        let letters: Vec<Progress> =
+            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
+        match self.store.save_progress(progress) {
+            Ok(refused) => {
+                if self.held.is_shared() {
+                    self.lock().table.record_again(&refused, letters);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.lock().table.put_back(&ids, letters);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for running deliveries for a short time, and records all cursors.
+    pub(super) async fn farewell(self: &Arc<Self>) {
+        let end = Instant::now() + FAREWELL;
+        while self.lock().lanes.load().flying > 0 && Instant::now() < end {
+            let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
+        }
+        self.part();
+        let engine = Arc::clone(self);
+        let saved = tokio::task::spawn_blocking(move || engine.record_progress()).await;
+        if let Ok(Err(error)) = saved {
+            tracing::warn!(%error, "the last progress of deliveries was not recorded; they are repeated");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The lease of this node.
+
+use super::signal::StopSignal;
+use crate::deliver::Engine;
+use crate::tasks::fetch::Fetcher;
+use crate::tasks::verify::Verifier;
+use abreast_core::LogError;
+use abreast_core::hub::{HubNodes, HubShard};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Renewals in one lease. Two may fail before another node takes the shards.
+const RENEWALS: u32 = 3;
+/// Attempts in one lease while renewals fail, at least one per second.
+const ATTEMPTS: u32 = 10;
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Renews the lease, and gives shards back.
+pub(super) struct LeaseHolder {
+    engine: Arc<Engine>,
+    verifier: Arc<Verifier>,
+    fetcher: Arc<Fetcher>,
+    /// Locked during a renewal and a return, so that the answer to a renewal from before a return is
+    /// not used after it. `true` if the node has left.
+    has_left: Mutex<bool>,
+}
+
+impl LeaseHolder {
+    pub(super) fn new(engine: Arc<Engine>, verifier: Arc<Verifier>, fetcher: Arc<Fetcher>) -> Self {
+        Self { engine, verifier, fetcher, has_left: Mutex::new(false) }
+    }
+
+    fn nodes(&self) -> Option<&dyn HubNodes> {
+        self.engine.store.nodes()
+    }
+
+    /// Renews the lease, and starts the work that waited for this. Returns the length of the lease.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) fn renew(&self) -> Result<Duration, LogError> {
+        let has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(nodes) = self.nodes().filter(|_| !*has_left) else { return Ok(PAUSE_MAX) };
+        let started = Instant::now();
+        let membership = nodes.renew()?;
+        let lease = membership.lease;
+        self.engine.held.renewed(started, membership);
+        drop(has_left);
+        self.engine.start_waiting();
+        self.verifier.start_waiting();
+        self.fetcher.start_waiting();
+        Ok(lease)
+    }
+
+    /// Gives shards back whose targets are not in memory any more. If this fails, the next renewal
+    /// assigns them again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) fn give_back(&self, shards: &BTreeSet<HubShard>) -> Result<(), LogError> {
+        let has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let list: Vec<_> = shards.iter().copied().collect();
+        let given = match self.nodes().filter(|_| !*has_left) {
+            Some(nodes) => nodes.give_back(&list),
+            None => Ok(()),
+        };
+        self.engine.held.left(shards);
+        given
+    }
+
+    /// Renews the lease until the signal, then ends it.
+    pub(super) fn run(&self, stop: &StopSignal) {
+        let (mut pause, mut failures) = (PAUSE_MIN, 0_u32);
+        let mut lease = Duration::ZERO;
+        while !stop.wait(pause) {
+            let started = Instant::now();
+            match self.renew() {
+                Ok(renewed) => {
+                    if failures > 0 {
+                        tracing::info!(failures, "the lease of this node is renewed again");
+                    }
+                    (lease, failures) = (renewed, 0);
+                    pause = (lease / RENEWALS).saturating_sub(started.elapsed()).max(PAUSE_MIN);
+                }
+                Err(error) => {
+                    failures += 1;
+                    pause = (lease / ATTEMPTS).clamp(PAUSE_MIN, PAUSE_MAX);
+                    // At powers of two: soon at first, then rarely while the failures continue.
+                    if failures.is_power_of_two() {
+                        let help = "check the database; this node delivers nothing meanwhile, and other nodes take over";
+                        tracing::warn!(%error, failures, help, "the lease of this node cannot be renewed");
+                    }
+                }
+            }
+        }
+        let mut has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
+        *has_left = true;
+        if let Some(Err(error)) = self.nodes().map(HubNodes::leave) {
+            tracing::warn!(%error, "the lease was not ended; other nodes take over after its end");
+        }
+    }
+}
