@@ -60,7 +60,7 @@ pub struct HubChanges {
     pub topics: Vec<(TopicId, String, Offset)>,
     /// Targets that were created, renewed or replayed, in the shards of the request.
     pub targets: Vec<ChangedTarget>,
-    /// Targets that ended.
+    /// Numbers of targets that ended.
     pub ended: Vec<TargetId>,
     /// Verifications that were requested, in the shards of the request.
     pub verifications: Vec<Verification>,

@@ -36,6 +36,7 @@ mod guides;
 mod hostile_text;
 mod hub_interop;
 mod hub_kills;
+mod hub_nodes;
 mod import_packed;
 mod init;
 mod interop;
