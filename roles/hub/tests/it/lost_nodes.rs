@@ -4,7 +4,7 @@ use crate::node_bed::{LEASE, Nodes, SUBSCRIPTIONS, assert_complete, offsets, sen
 use crate::server::{Delivery as _, Reply, Server};
 use crate::shared::SHARDS;
 use abreast_core::Offset;
-use abreast_core::hub::{HubStore as _, Target, TargetId};
+use abreast_core::hub::{HubStore as _, NewTarget, Target, TargetId};
 use abreast_testkit::eventually;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -94,6 +94,39 @@ fn a_renewal_with_a_late_answer_starts_nothing() {
     first.store.delay(Duration::ZERO);
     assert_complete(&wait_all(&server, count), count);
     assert_eq!(*faults.lock().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_notification_that_is_read_too_late_is_not_sent() {
+    let nodes = Nodes::new(LEASE);
+    let (server, faults) = watching(&nodes);
+    let (first, second) = nodes.pair();
+    nodes.subscribe(&[&first], &server);
+    // The delivery starts in time, and its request would be after the lease.
+    first.store.delay_reads(LEASE * 2);
+    second.say("read slowly");
+    std::thread::sleep(LEASE / 5);
+    first.store.cut(true);
+    assert_complete(&wait_all(&server, 1), 1);
+    std::thread::sleep(LEASE * 2);
+    assert_eq!(*faults.lock().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn all_targets_are_loaded_again_after_the_store_lost_changes() {
+    let (nodes, server) = (Nodes::new(LEASE), Server::willing());
+    let node = nodes.start(0);
+    let known = nodes.subscribe(&[&node], &server).remove(0);
+    let address = server.url("/new");
+    let (topic, kind) = (known.topic, known.kind);
+    let lease_until = known.lease_until;
+    let new = NewTarget { topic, kind, address, secret: None, lease_until, cursor: None };
+    nodes.shared.hub().put_target(new).unwrap();
+    nodes.shared.lose_changes();
+    eventually("the target", || node.hub.metrics().targets == SUBSCRIPTIONS as u64 + 1);
+    node.say("to all");
+    server.wait("the new target", |seen| offsets(seen, "/new") == [1]);
+    assert_complete(&wait_all(&server, 1), 1);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn an_unsubscription_on_another_node_ends_the_deliveries() {
 fn a_new_node_gets_its_part_and_no_order_changes() {
     let nodes = Nodes::new(LEASE);
     let server = Server::confirming(|_| {
-        std::thread::sleep(Duration::from_millis(3));
+        std::thread::sleep(Duration::from_millis(20));
         Reply::Status(204)
     });
     let first = nodes.start(0);

@@ -54,8 +54,9 @@ pub(crate) struct SharedHub {
     /// Whether renewals and records of progress fail. Everything else works, so that the node could
     /// still deliver.
     is_cut: AtomicBool,
-    /// How late the answers to renewals arrive.
+    /// How late the answers to renewals, and to reads of notifications, arrive.
     delay: Mutex<Duration>,
+    delay_of_reads: Mutex<Duration>,
 }
 
 impl Shared {
@@ -64,8 +65,13 @@ impl Shared {
     }
 
     pub(crate) fn node(self: &Arc<Self>, node: usize) -> Arc<SharedHub> {
-        let (is_cut, delay) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(SharedHub { shared: Arc::clone(self), node, is_cut, delay })
+        Arc::new(SharedHub {
+            shared: Arc::clone(self),
+            node,
+            is_cut: AtomicBool::new(false),
+            delay: Mutex::default(),
+            delay_of_reads: Mutex::default(),
+        })
     }
 
     pub(crate) fn hub(&self) -> &Arc<SqliteHub> {
@@ -85,6 +91,11 @@ impl Shared {
     /// How often a node recorded the progress of a target.
     pub(crate) fn recorded(&self, node: usize, id: TargetId) -> usize {
         self.lock().recorded.iter().filter(|one| **one == (node, id)).count()
+    }
+
+    /// As after a failover to a database that did not get the last changes.
+    pub(crate) fn lose_changes(&self) {
+        self.changes.lock().unwrap().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,6 +119,10 @@ impl SharedHub {
 
     pub(crate) fn delay(&self, delay: Duration) {
         *self.delay.lock().unwrap() = delay;
+    }
+
+    pub(crate) fn delay_reads(&self, delay: Duration) {
+        *self.delay_of_reads.lock().unwrap() = delay;
     }
 
     fn connected(&self) -> Result<(), LogError> {
@@ -415,7 +430,10 @@ impl TopicLog for SharedHub {
         after: Offset,
         limit: usize,
     ) -> Result<Vec<Notification>, LogError> {
-        self.shared.hub.read(topic, after, limit)
+        let found = self.shared.hub.read(topic, after, limit);
+        let delay = *self.delay_of_reads.lock().unwrap();
+        std::thread::sleep(delay);
+        found
     }
 
     fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
