@@ -3,6 +3,8 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod plans;
+
 use abreast_core::testing::{Stores, change_log_contract_part, check_consistency};
 use abreast_core::{
     Change, ChangeLog, ContentId, ErrorKind, FixedClock, KeyRange, NewSet, Order, PageRule,
@@ -353,42 +355,12 @@ fn a_proxy_may_give_each_transaction_another_connection() {
     check_consistency(&nodes[0], set);
 }
 
-/// The plans of statements about the log's tables in the log of a server, one text for each.
-fn plans(log: &str) -> Vec<&str> {
-    log.split("Query Text: ").skip(1).filter(|plan| plan.contains("abreast.")).collect()
-}
-
-/// A plan that reads many rows: without an index, or most of an index.
-fn reads_too_much(plan: &str) -> bool {
-    let read = plan.lines().filter_map(|line| {
-        let (number, _) = line.split_once("(actual ")?.1.split_once(" rows=")?.1.split_once(' ')?;
-        number.parse::<u64>().ok()
-    });
-    let removed = plan.lines().filter_map(|line| {
-        let number = line.trim().strip_prefix("Rows Removed by Filter: ")?;
-        number.parse::<u64>().ok()
-    });
-    // The table of sets has one row for each set.
-    let is_scan = |line: &str| line.contains("Seq Scan on") && !line.contains("Seq Scan on sets");
-    removed.max().is_some_and(|removed| removed > 100)
-        || read.max().is_some_and(|read| read > 1_500)
-        || plan.lines().any(is_scan)
-}
-
 #[test]
 fn every_statement_finds_its_rows_by_an_index() {
     const RESOURCES: u64 = 20_000;
     let name = "every_statement_finds_its_rows_by_an_index";
     let Some(programs) = provided(name, PROGRAMS) else { return };
-    let server = Postgres::start_with(
-        &programs,
-        &[
-            "shared_preload_libraries=auto_explain",
-            "auto_explain.log_min_duration=0",
-            "auto_explain.log_analyze=on",
-            "enable_seqscan=off",
-        ],
-    );
+    let server = Postgres::start_with(&programs, &plans::SETTINGS);
     let url = server.create("letters");
     let log = open(&url);
     let set = ready(&log);
@@ -414,11 +386,7 @@ fn every_statement_finds_its_rows_by_an_index() {
         }
         use_all(&log, set, &key, &kept);
     }
-    let text = server.log();
-    let plans = plans(&text[before..]);
-    assert!(plans.len() > 60, "{} plans", plans.len());
-    let bad: Vec<&&str> = plans.iter().filter(|plan| reads_too_much(plan)).collect();
-    assert!(bad.is_empty(), "{bad:#?}");
+    plans::check(&server.log()[before..], 60, &["sets"]);
 }
 
 /// Uses every method of the log once.

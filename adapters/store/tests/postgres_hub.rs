@@ -2,9 +2,11 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod plans;
+
 use abreast_core::hub::{
-    Ending, HubNodes as _, HubShard, HubStore, NewTarget, NewVerification, Progress, Target,
-    TargetId, TargetKind, VerificationId, VerificationMode,
+    Attempt, DeadLetter, Ending, HubNodes as _, HubShard, HubStore, NewTarget, NewVerification,
+    Progress, Settled, Target, TargetId, TargetKind, VerificationId, VerificationMode,
 };
 use abreast_core::testing::{HubStores, TopicStores, hub_store_contract, topic_log_contract};
 use abreast_core::{
@@ -16,6 +18,8 @@ use abreast_store::hub::{NodeOptions, PostgresHub};
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::provided;
 use abreast_webtypes::Timestamp;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -134,7 +138,12 @@ fn nodes_divide_the_shards_and_inherit_those_of_an_ended_node() {
     let one = node(&url, "one", long);
     assert_eq!(held(&[&one]), [1_024], "a node alone has all shards");
     let two = node(&url, "two", short);
-    assert_eq!(held(&[&two]), [0], "shards are not taken from a node");
+    let membership = two.renew().unwrap();
+    assert_eq!(
+        (membership.shards.len(), membership.missing),
+        (0, 512),
+        "shards are not taken from a node"
+    );
     even_out(&one);
     assert_eq!(held(&[&one, &two]), [512, 512]);
     // The second node stops without a word.
@@ -374,4 +383,151 @@ fn records_are_replaced_by_one_node_at_a_time() {
     let large = vec![0; abreast_core::RECORD_BYTES_MAX + 1];
     let refused = records.replace_record("n", last.revision, &large).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn every_statement_of_a_hub_finds_its_rows_by_an_index() {
+    const TARGETS: u64 = 5_000;
+    let name = "every_statement_of_a_hub_finds_its_rows_by_an_index";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start_with(&programs, &plans::SETTINGS);
+    let url = server.create("plans");
+    let hub = node(&url, "one", Duration::from_secs(60));
+    let topic = hub.open_topic("http://example.org/topic").unwrap();
+    let (sender, receiver) = channel();
+    let ask = |number: u64| {
+        let sender = sender.clone();
+        let new = target(topic, format!("http://example.org/{number}"));
+        hub.put_target_then(new, Box::new(move |made| sender.send(made.unwrap()).unwrap()));
+    };
+    (0..TARGETS).for_each(ask);
+    let targets: Vec<Target> = receiver.iter().take(TARGETS as usize).collect();
+    for number in 0..2_000 {
+        publish(&hub, topic, bytes(&number.to_string())).unwrap();
+    }
+    let failed = |target: &Target, cursor| Progress {
+        last: Some(attempt(cursor, Some("refused"))),
+        dead: Some(DeadLetter::one(Offset(cursor), "gave up", Timestamp::from_micros(1))),
+        attempts: 1,
+        ..progress(target, cursor)
+    };
+    for part in targets.chunks(500) {
+        hub.save_progress(part.iter().map(|one| failed(one, 1)).collect()).unwrap();
+    }
+    for number in 0..500 {
+        ask_verification(&hub, &format!("http://example.org/{number}"));
+    }
+    let before = server.log().len();
+    for analyzed in [false, true] {
+        if analyzed {
+            server.sql("plans", "ANALYZE");
+        }
+        use_all(&hub, topic, &targets[if analyzed { 0..10 } else { 10..20 }]);
+    }
+    // One row for each node, and for each shard.
+    plans::check(&server.log()[before..], 60, &["hub", "nodes", "hub_shards"]);
+}
+
+fn attempt(offset: u64, error: Option<&str>) -> Attempt {
+    Attempt {
+        offset: Offset(offset),
+        number: 1,
+        time: Timestamp::from_micros(offset as i64),
+        status: Some(503),
+        error: error.map(str::to_owned),
+        took: Duration::from_millis(1),
+    }
+}
+
+fn ask_verification(hub: &PostgresHub, callback: &str) -> VerificationId {
+    let new = NewVerification {
+        topic_url: "http://example.org/topic".into(),
+        callback: callback.into(),
+        mode: VerificationMode::Unsubscribe,
+        secret: None,
+        lease_seconds: None,
+        challenge: "c".into(),
+        reason: None,
+        next_at: Timestamp::from_micros(0),
+    };
+    let (sender, receiver) = channel();
+    hub.put_verification_then(new, Box::new(move |result| sender.send(result).unwrap()));
+    receiver.recv().unwrap().unwrap()
+}
+
+/// Uses every method of the store once, except those that count or describe all rows.
+fn use_all(hub: &PostgresHub, topic: TopicId, targets: &[Target]) {
+    let membership = hub.renew().unwrap();
+    hub.give_back(&membership.shards[..1]).unwrap();
+    let shards = hub.renew().unwrap().shards;
+    let start = hub.revision().unwrap();
+    assert_eq!(hub.open_topic("http://example.org/topic").unwrap(), topic);
+    hub.open_topic(&format!("http://example.org/{start}")).unwrap();
+    let head = publish(hub, topic, bytes("more")).unwrap();
+    assert_eq!(hub.head(topic).unwrap(), head);
+    assert_eq!(hub.read(topic, Offset(1_500), 10).unwrap().len(), 10);
+    hub.last(topic).unwrap().unwrap();
+    hub.accepted_before(topic, Timestamp::from_micros(1)).unwrap();
+    hub.trim(topic, Offset(start % 100)).unwrap();
+    hub.find_topic("http://example.org/topic").unwrap().unwrap();
+    hub.topic(topic).unwrap().unwrap();
+    hub.topics(TopicId(0), 10).unwrap();
+    let [first, second, third, ..] = targets else { panic!("enough targets") };
+    let renewed = hub.put_target(target(topic, first.address.clone())).unwrap();
+    assert_eq!(renewed.id, first.id);
+    let success = Progress { last: Some(attempt(5, None)), ..progress(&renewed, 5) };
+    let failure = Progress { last: Some(attempt(6, Some("no"))), ..progress(second, 6) };
+    assert_eq!(hub.save_progress(vec![success, failure]).unwrap(), []);
+    hub.replay(second.id, Offset(3)).unwrap().unwrap();
+    assert!(hub.end_target(third.id, Ending::Gone).unwrap());
+    hub.target(second.id).unwrap().unwrap();
+    hub.find_target(topic, &second.address, TargetKind::Subscription).unwrap().unwrap();
+    assert_eq!(hub.targets_of(topic, first.id, 10).unwrap().len(), 10);
+    assert_eq!(hub.all_targets(first.id, 10).unwrap().len(), 10);
+    hub.leases_over(Timestamp::from_micros(1), 10).unwrap();
+    assert!(!hub.attempts(second.id).unwrap().is_empty());
+    assert!(!hub.dead_letters(second.id, Offset(0), 10).unwrap().is_empty());
+    hub.ended_targets(i64::MAX, 10).unwrap();
+    let asked = ask_verification(hub, &second.address);
+    let (sender, receiver) = channel();
+    let done = Box::new(move |result| sender.send(result).unwrap());
+    hub.retry_verification_then(asked, 1, Timestamp::from_micros(1), done);
+    receiver.recv().unwrap().unwrap();
+    hub.verification(asked).unwrap().unwrap();
+    hub.verifications(asked, 10).unwrap();
+    assert!(hub.finish_verification(asked, Settled::Unsubscribed).unwrap().is_some());
+    let changes = hub.changes_after(start, &shards).unwrap();
+    assert!(!changes.topics.is_empty() && !changes.ended.is_empty());
+    let shard = HubShard::of_target(first.id);
+    hub.targets_in(shard, TargetId(0), 10).unwrap();
+    hub.verifications_in(shard, VerificationId(0), 10).unwrap();
+}
+
+/// Some services distribute the tables of a database over servers: they need keys that start with
+/// the shard or the topic, and have no locks of a session, no signals, and costly sequences.
+#[test]
+fn tables_of_a_hub_can_be_distributed_by_shard() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let tables = fs::read_to_string(folder.join("migrations/postgres_hub_0001.sql")).unwrap();
+    let mut texts = vec![tables.clone()];
+    for part in ["hub/postgres", "postgres"] {
+        let files = fs::read_dir(folder.join(part)).unwrap();
+        texts.extend(files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()));
+    }
+    assert!(texts.len() > 15);
+    for text in texts {
+        for word in ["pg_advisory", "NOTIFY", "pg_notify", "LISTEN", "nextval", "SERIAL"] {
+            assert!(!text.contains(word), "{word}");
+        }
+    }
+    let key_of = |table: &str| {
+        let (_, text) = tables.split_once(&format!("CREATE TABLE abreast.{table} (")).unwrap();
+        let text = text.split("\n)").next().unwrap();
+        let (_, key) = text.rsplit_once("PRIMARY KEY (").unwrap();
+        key.split([',', ')']).next().unwrap().to_owned()
+    };
+    for table in ["targets", "progress", "attempts", "dead", "verifications"] {
+        assert_eq!(key_of(table), "shard", "{table}");
+    }
+    assert_eq!(key_of("notifications"), "topic_id");
 }

@@ -36,6 +36,8 @@ pub struct Membership {
     pub shards: Vec<HubShard>,
     /// Number of these shards that the node gives back, because other nodes have fewer.
     pub surplus: usize,
+    /// Number of shards that the node lacks to an equal part, because others still have them.
+    pub missing: usize,
     /// Number of nodes whose lease is valid.
     pub nodes: usize,
     /// Time from the start of the renewal to the end of the lease.

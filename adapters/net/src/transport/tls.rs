@@ -79,8 +79,7 @@ pub(crate) fn client_config(
 /// # Errors
 /// The file cannot be read, as a text.
 pub fn client_tls(extra_roots: Option<&Path>) -> Result<ClientConfig, String> {
-    let options =
-        Options { extra_roots: extra_roots.map(Path::to_owned), ..Options::default() };
+    let options = Options { extra_roots: extra_roots.map(Path::to_owned), ..Options::default() };
     let mut config = Arc::unwrap_or_clone(client_config(&options, None)?);
     config.alpn_protocols = Vec::new();
     Ok(config)

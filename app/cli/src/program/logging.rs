@@ -92,10 +92,13 @@ pub(crate) fn start(verbose: u8, server: bool) {
     }
 }
 
+/// Libraries whose messages repeat the errors that this program reports.
+const QUIET: &str = "deadpool=off,tokio_postgres=off";
+
 /// The filter of the log, and why the given one cannot be used.
 fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
     let Some(given) = given.filter(|given| !given.is_empty()) else {
-        return (EnvFilter::new(level), None);
+        return (EnvFilter::new(format!("{level},{QUIET}")), None);
     };
     let text = given.to_string_lossy();
     let (usable, unusable): (Vec<&str>, Vec<&str>) = text
@@ -335,7 +338,7 @@ mod tests {
             ("abreast=debgu,info", "info", true),
             ("abreast=debug,info", "abreast=debug,info", false),
             ("[span{a=1}]=debug", "[span{a=1}]=debug", false),
-            ("", "warn", false),
+            ("", "warn,deadpool=off,tokio_postgres=off", false),
         ] {
             let (found, wrong) = filter(Some(OsStr::new(given)), "warn");
             assert_eq!(found.to_string(), EnvFilter::new(kept).to_string(), "{given}");

@@ -99,7 +99,7 @@ impl HeldShards {
         if held.renewed.is_some_and(|renewed| renewed.elapsed() >= sure) {
             held.assigned.clear();
         }
-        let Membership { shards, surplus, nodes, lease } = membership;
+        let Membership { shards, surplus, nodes, lease, missing: _ } = membership;
         let now: BTreeSet<_> = shards.into_iter().collect();
         held.assigned.retain(|shard, _| now.contains(shard));
         for shard in now {
@@ -206,7 +206,7 @@ mod tests {
 
     fn membership(shards: &[u16], surplus: usize) -> Membership {
         let shards = shards.iter().map(|shard| HubShard(*shard)).collect();
-        Membership { shards, surplus, nodes: 2, lease: LEASE }
+        Membership { shards, surplus, missing: 0, nodes: 2, lease: LEASE }
     }
 
     fn load(held: &HeldShards) {

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Renewals in one lease. Two may fail before another node takes the shards.
 const RENEWALS: u32 = 3;
+/// Renewals in one lease while other nodes have shards that this one should get.
+const CLAIMS: u32 = 30;
 /// Attempts in one lease while renewals fail, at least one per second.
 const ATTEMPTS: u32 = 10;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -27,6 +29,13 @@ pub(super) struct LeaseHolder {
     has_left: Mutex<bool>,
 }
 
+/// A lease after its renewal.
+pub(super) struct Renewed {
+    lease: Duration,
+    /// Shards of other nodes that this one should get.
+    missing: usize,
+}
+
 impl LeaseHolder {
     pub(super) fn new(engine: Arc<Engine>, verifier: Arc<Verifier>, fetcher: Arc<Fetcher>) -> Self {
         Self { engine, verifier, fetcher, has_left: Mutex::new(false) }
@@ -36,22 +45,24 @@ impl LeaseHolder {
         self.engine.store.nodes()
     }
 
-    /// Renews the lease, and starts the work that waited for this. Returns the length of the lease.
+    /// Renews the lease, and starts the work that waited for this.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) fn renew(&self) -> Result<Duration, LogError> {
+    pub(super) fn renew(&self) -> Result<Renewed, LogError> {
         let has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(nodes) = self.nodes().filter(|_| !*has_left) else { return Ok(PAUSE_MAX) };
+        let Some(nodes) = self.nodes().filter(|_| !*has_left) else {
+            return Ok(Renewed { lease: PAUSE_MAX, missing: 0 });
+        };
         let started = Instant::now();
         let membership = nodes.renew()?;
-        let lease = membership.lease;
+        let renewed = Renewed { lease: membership.lease, missing: membership.missing };
         self.engine.held.renewed(started, membership);
         drop(has_left);
         self.engine.start_waiting();
         self.verifier.start_waiting();
         self.fetcher.start_waiting();
-        Ok(lease)
+        Ok(renewed)
     }
 
     /// Gives shards back whose targets are not in memory any more. If this fails, the next renewal
@@ -81,8 +92,9 @@ impl LeaseHolder {
                     if failures > 0 {
                         tracing::info!(failures, "the lease of this node is renewed again");
                     }
-                    (lease, failures) = (renewed, 0);
-                    pause = (lease / RENEWALS).saturating_sub(started.elapsed()).max(PAUSE_MIN);
+                    (lease, failures) = (renewed.lease, 0);
+                    let renewals = if renewed.missing > 0 { CLAIMS } else { RENEWALS };
+                    pause = (lease / renewals).saturating_sub(started.elapsed()).max(PAUSE_MIN);
                 }
                 Err(error) => {
                     failures += 1;

@@ -148,6 +148,7 @@ impl SharedHub {
         Membership {
             shards: mine.map(|(shard, _)| *shard).collect(),
             surplus: count.saturating_sub(fair),
+            missing: 0,
             nodes,
             lease: self.shared.lease,
         }

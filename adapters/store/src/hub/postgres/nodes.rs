@@ -116,8 +116,10 @@ impl HubNodes for PostgresHub {
         }
         let rows = client.query(DOING, "SELECT count(*) FROM abreast.nodes", &[])?;
         let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
-        let share = i64::from(HUB_SHARDS).div_euclid(nodes)
-            + i64::from(i64::from(HUB_SHARDS).rem_euclid(nodes) > 0);
+        // Some nodes have one shard more than others.
+        let least = i64::from(HUB_SHARDS) / nodes;
+        let share = least + i64::from(i64::from(HUB_SHARDS) % nodes > 0);
+        let least = least as usize;
         let held = || -> Result<Vec<HubShard>, LogError> {
             let rows = client.query(DOING, HELD, &[(&id, Type::INT8)])?;
             each(DOING, &rows, |row| Ok(HubShard(row.try_get::<_, i16>(0)? as u16)))
@@ -130,6 +132,7 @@ impl HubNodes for PostgresHub {
         }
         Ok(Membership {
             surplus: shards.len().saturating_sub(share as usize),
+            missing: least.saturating_sub(shards.len()),
             shards,
             nodes: nodes as usize,
             lease: node.lease,
