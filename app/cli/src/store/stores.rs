@@ -5,6 +5,7 @@ use crate::program::errors::ExitCodeError;
 use crate::store::data_folder::{NewData, refuse_published};
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
+use abreast_core::contents::ContentStore;
 use abreast_folder::{Folder, Locked};
 use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
@@ -139,10 +140,11 @@ impl Stores {
     ///
     /// # Errors
     /// The contents cannot be opened.
-    pub(crate) fn contents(&self) -> Result<Contents> {
+    pub(crate) fn contents(&self) -> Result<Arc<dyn ContentStore>> {
         let path = self.path("contents");
-        Contents::open(&path)
-            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))
+        let contents = Contents::open(&path)
+            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))?;
+        Ok(Arc::new(contents))
     }
 
     /// Retains a new folder, even if a later step fails.
