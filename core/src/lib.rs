@@ -1,6 +1,7 @@
 //! The model and its rules; no disk, no network, no runtime.
 #![doc = include_str!("../README.md")]
 
+pub mod contents;
 pub mod hub;
 mod log;
 mod resource;

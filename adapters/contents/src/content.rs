@@ -1,44 +1,46 @@
-//! A stored content that is open for reading.
+//! A large content, which is a file.
 
+use abreast_core::ContentId;
+use abreast_core::contents::{Content, ContentSource, SequentialCheck};
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
 
-/// A stored content, open for reading: to its end, also if it is removed meanwhile.
+/// An open file of a content. Reading from the first byte to the last compares the bytes with the
+/// address.
 #[derive(Debug)]
-pub enum Content {
-    /// A large content, which is a separate file.
-    File(File),
-    /// A small content, read completely and verified against its address.
-    Bytes(Cursor<Vec<u8>>),
+struct ContentFile {
+    file: File,
+    length: u64,
+    check: SequentialCheck,
 }
 
-impl Content {
-    /// Length of the content in bytes.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn length(&self) -> io::Result<u64> {
-        match self {
-            Self::File(file) => Ok(file.metadata()?.len()),
-            Self::Bytes(bytes) => Ok(bytes.get_ref().len() as u64),
-        }
+/// Opens the content of a file.
+pub(crate) fn of_file(id: &ContentId, file: File) -> io::Result<Content> {
+    let length = file.metadata()?.len();
+    let check = SequentialCheck::new(*id, length);
+    Ok(Content::new(Arc::new(ContentFile { file, length, check })))
+}
+
+impl ContentSource for ContentFile {
+    fn length(&self) -> u64 {
+        self.length
     }
-}
 
-impl Read for Content {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::File(file) => file.read(buffer),
-            Self::Bytes(bytes) => bytes.read(buffer),
-        }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = loop {
+            match rustix::io::pread(&self.file, &mut *buffer, offset) {
+                Err(Errno::INTR) => {}
+                read => break read?,
+            }
+        };
+        self.check.add(offset, &buffer[..read])?;
+        Ok(read)
     }
-}
 
-impl Seek for Content {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Self::File(file) => file.seek(to),
-            Self::Bytes(bytes) => bytes.seek(to),
-        }
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 }

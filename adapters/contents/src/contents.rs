@@ -1,18 +1,19 @@
 //! A folder of stored contents, opened by one process: put, sync, read, remove.
 
-use crate::address_of;
-use crate::content::Content;
-use crate::digest::digest_of;
-use crate::error::{Error, ErrorKind};
+use crate::content;
+use crate::error::failed;
 use crate::layout::{self, Layout, Temporary};
 use crate::packed::{CompactionThread, Files, Limits, Packed};
-use crate::pins::{PinnedContent, Pins};
 use abreast_core::ContentId;
+use abreast_core::contents::{
+    Content, ContentHasher, ContentStore, Error, ErrorKind, PinnedContent, Pins, address_of,
+    digest_of,
+};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek as _, Write as _};
+use std::io::{self, Read, Seek as _, Write as _};
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,15 +80,15 @@ impl Contents {
     pub fn open_with(path: &Path, limits: Limits) -> Result<Self, Error> {
         let layout = Layout::open(path)?;
         layout.sync_filesystem().map_err(|cause| {
-            Error::io(&format!("make the folder {} durable", path.display()), cause)
+            failed(&format!("make the folder {} durable", path.display()), cause)
         })?;
         let packed = Files::open(layout.root(), layout.temporary_folder())
             .and_then(|files| Packed::open(files, limits).map(Arc::new))
             .map_err(|cause| {
-                Error::io(&format!("open the packed contents in {}", path.display()), cause)
+                failed(&format!("open the packed contents in {}", path.display()), cause)
             })?;
         let tidying = CompactionThread::start(Arc::clone(&packed))
-            .map_err(|cause| Error::io("start the thread that compacts packed contents", cause))?;
+            .map_err(|cause| failed("start the thread that compacts packed contents", cause))?;
         let inner = Inner {
             _tidying: tidying,
             packed,
@@ -98,219 +99,6 @@ impl Contents {
             untrusted: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
-    }
-
-    /// Stores bytes. They are durable after the next [`Contents::sync`].
-    ///
-    /// # Errors
-    /// The disk is full or failed; then none of the bytes remain.
-    pub fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
-        self.trusted()?;
-        let id = address_of(bytes);
-        let kept = self.inner.pins.pin(id, bytes.len() as u64);
-        if self.is_file(&kept)? {
-            return Ok(kept);
-        }
-        if bytes.len() as u64 <= self.packed_bytes() {
-            self.inner.packed.put(&id, bytes).map_err(writing)?;
-        } else {
-            let mut temporary = self.temporary()?;
-            temporary.file.write_all(bytes).map_err(writing)?;
-            self.place(temporary, &kept)?;
-        }
-        Ok(kept)
-    }
-
-    /// Reads to the end of a reader, at most `limit` bytes, and stores the bytes.
-    ///
-    /// # Errors
-    /// The reader failed ([`ErrorKind::Input`]) or has more bytes ([`ErrorKind::TooLong`]); the
-    /// disk is full or failed. Then none of the bytes remain.
-    pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<PinnedContent, Error> {
-        self.trusted()?;
-        let (begin, ended) = self.begin(reader, limit)?;
-        if ended {
-            return self.put_bytes(&begin);
-        }
-        let mut temporary = self.temporary()?;
-        let mut whole = begin.chain(reader);
-        let (id, length) = digest(&mut whole, limit, &mut |bytes| {
-            temporary.file.write_all(bytes).map_err(writing)
-        })?;
-        self.keep(temporary, id, length)
-    }
-
-    /// Reads at most the size of a packed content; returns whether the reader was at its end.
-    fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
-        let most = self.packed_bytes();
-        let mut begin = Vec::new();
-        reader.take(most + 1).read_to_end(&mut begin).map_err(Error::input)?;
-        if begin.len() as u64 > limit {
-            return Err(too_long(limit));
-        }
-        let ended = begin.len() as u64 <= most;
-        Ok((begin, ended))
-    }
-
-    /// Stores the bytes of a file, at most `limit`. Passes the bytes to `seen` too, so that other
-    /// digests need no second reading; an error of `seen` stops the call. If the file system
-    /// supports it, the copy shares the file's blocks.
-    ///
-    /// If the file is written during the call, the stored bytes may be a mixture of old and new
-    /// ones: the caller must check this.
-    ///
-    /// # Errors
-    /// As [`Contents::put_reader`].
-    pub fn put_file(
-        &self,
-        file: &File,
-        limit: u64,
-        seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<PinnedContent, Error> {
-        self.trusted()?;
-        if file.metadata().map_err(Error::input)?.len() <= self.packed_bytes() {
-            let mut original = file;
-            original.rewind().map_err(Error::input)?;
-            let (begin, ended) = self.begin(&mut original, limit)?;
-            // A file that grows while it is read is copied below.
-            if ended {
-                seen(&begin).map_err(Error::input)?;
-                return self.put_bytes(&begin);
-            }
-        }
-        let mut temporary = self.temporary()?;
-        let (id, length) = if clone_file(&temporary.file, file) {
-            let mut copy = &temporary.file;
-            digest(&mut copy, limit, &mut |bytes| seen(bytes).map_err(Error::input))?
-        } else {
-            let mut original = file;
-            original.rewind().map_err(Error::input)?;
-            digest(&mut original, limit, &mut |bytes| {
-                seen(bytes).map_err(Error::input)?;
-                temporary.file.write_all(bytes).map_err(writing)
-            })?
-        };
-        self.keep(temporary, id, length)
-    }
-
-    /// Pins stored bytes, as if they had been put again; `None` if they are not stored.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn hold(&self, id: &ContentId) -> Result<Option<PinnedContent>, Error> {
-        // Pin first, so that found bytes cannot be removed.
-        let kept = self.inner.pins.pin(*id, 0);
-        Ok(self.length(id)?.map(|length| kept.with_length(length)))
-    }
-
-    /// Makes all contents durable that were put before the call.
-    ///
-    /// # Errors
-    /// The disk failed: then further contents are refused until the folder is opened again.
-    pub fn sync(&self) -> Result<(), Error> {
-        let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.trusted()?;
-        let fresh =
-            std::mem::take(&mut *self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner));
-        let layout = &self.inner.layout;
-        let synced = if fresh.more {
-            layout.sync_filesystem()
-        } else {
-            fresh.ids.iter().try_for_each(|id| layout.sync_one(id))
-        };
-        let synced = synced.map_err(io::Error::from).and_then(|()| self.inner.packed.sync());
-        synced.map_err(|cause| {
-            self.inner.untrusted.store(true, Ordering::SeqCst);
-            Error::io("make kept contents durable", cause)
-        })
-    }
-
-    /// Opens stored bytes for reading. An open content can be read to its end, also if it is
-    /// removed meanwhile. Small contents are read whole, and compared with their address.
-    ///
-    /// # Errors
-    /// They are not stored ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the
-    /// disk failed.
-    pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
-        open_content(&self.inner.packed, self.inner.layout.root(), id)
-    }
-
-    /// Whether the folder has a content with this address.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn contains(&self, id: &ContentId) -> Result<bool, Error> {
-        self.length(id).map(|length| length.is_some())
-    }
-
-    /// Whether the folder has a content with this address and its bytes are undamaged. Reads the
-    /// bytes.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn is_whole(&self, id: &ContentId) -> Result<bool, Error> {
-        match self.open_read(id) {
-            Ok(mut content) => digest_of(&mut content)
-                .map(|(found, _)| found == *id)
-                .map_err(|cause| examining(id, cause)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Damaged) => {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Length in bytes of the content with this address, if it is stored.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn length(&self, id: &ContentId) -> Result<Option<u64>, Error> {
-        content_length(&self.inner.packed, self.inner.layout.root(), id)
-    }
-
-    /// Removes stored bytes unless they are pinned, or `needed` returns that a row refers to them.
-    /// All other calls that pin contents wait during `needed`, so it should check one row only.
-    /// Returns whether the bytes were removed.
-    ///
-    /// # Errors
-    /// `needed` failed, or the disk.
-    pub fn remove_unless<E: From<Error>>(
-        &self,
-        id: &ContentId,
-        needed: impl FnOnce() -> Result<bool, E>,
-    ) -> Result<bool, E> {
-        let pins = self.inner.pins.lock();
-        if pins.contains_key(id) || needed()? {
-            return Ok(false);
-        }
-        // In both places: a content may be packed and a file.
-        let packed = self.inner.packed.remove(id);
-        let file = self.inner.layout.remove(id);
-        drop(pins);
-        let removed = packed.and_then(|packed| Ok(file? || packed));
-        Ok(removed.map_err(|cause| Error::io(&format!("remove the kept content {id}"), cause))?)
-    }
-
-    /// Removes stored bytes unless they are pinned; returns whether they were removed.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn remove(&self, id: &ContentId) -> Result<bool, Error> {
-        self.remove_unless(id, || Ok(false))
-    }
-
-    /// Visits the addresses of stored bytes whose first byte is `first`, in order: call it with 0
-    /// to 255 to visit all. Contents that are put or removed meanwhile may be visited or not.
-    ///
-    /// # Errors
-    /// The disk failed.
-    pub fn visit(
-        &self,
-        first: u8,
-        visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        visit_part(&self.inner.packed, self.inner.layout.root(), first, &mut |id, _| Ok(visit(id)))
-            .map_err(|cause| Error::io("list the kept contents", cause))
     }
 
     /// Appends a packed content again, for the case that its record is damaged but its bytes are
@@ -327,10 +115,19 @@ impl Contents {
     /// # Errors
     /// The disk is full or failed.
     pub fn compact(&self) -> Result<(), Error> {
-        self.inner
-            .packed
-            .tidy_now()
-            .map_err(|cause| Error::io("compact the packed contents", cause))
+        self.inner.packed.tidy_now().map_err(|cause| failed("compact the packed contents", cause))
+    }
+
+    /// Reads at most the size of a packed content; returns whether the reader was at its end.
+    fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
+        let most = self.packed_bytes();
+        let mut begin = Vec::new();
+        reader.take(most + 1).read_to_end(&mut begin).map_err(Error::input)?;
+        if begin.len() as u64 > limit {
+            return Err(Error::too_long(limit));
+        }
+        let ended = begin.len() as u64 <= most;
+        Ok((begin, ended))
     }
 
     fn packed_bytes(&self) -> u64 {
@@ -391,18 +188,146 @@ impl Contents {
     }
 }
 
+impl ContentStore for Contents {
+    fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
+        self.trusted()?;
+        let id = address_of(bytes);
+        let kept = self.inner.pins.pin(id, bytes.len() as u64);
+        if self.is_file(&kept)? {
+            return Ok(kept);
+        }
+        if bytes.len() as u64 <= self.packed_bytes() {
+            self.inner.packed.put(&id, bytes).map_err(writing)?;
+        } else {
+            let mut temporary = self.temporary()?;
+            temporary.file.write_all(bytes).map_err(writing)?;
+            self.place(temporary, &kept)?;
+        }
+        Ok(kept)
+    }
+
+    fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<PinnedContent, Error> {
+        self.trusted()?;
+        let (begin, ended) = self.begin(reader, limit)?;
+        if ended {
+            return self.put_bytes(&begin);
+        }
+        let mut temporary = self.temporary()?;
+        let mut whole = begin.chain(reader);
+        let (id, length) = digest(&mut whole, limit, &mut |bytes| {
+            temporary.file.write_all(bytes).map_err(writing)
+        })?;
+        self.keep(temporary, id, length)
+    }
+
+    fn put_file(
+        &self,
+        file: BorrowedFd<'_>,
+        limit: u64,
+        seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<PinnedContent, Error> {
+        self.trusted()?;
+        // A copy of the handle; both have one offset.
+        let file = &File::from(file.try_clone_to_owned().map_err(Error::input)?);
+        if file.metadata().map_err(Error::input)?.len() <= self.packed_bytes() {
+            let mut original = file;
+            original.rewind().map_err(Error::input)?;
+            let (begin, ended) = self.begin(&mut original, limit)?;
+            // A file that grows while it is read is copied below.
+            if ended {
+                seen(&begin).map_err(Error::input)?;
+                return self.put_bytes(&begin);
+            }
+        }
+        let mut temporary = self.temporary()?;
+        let (id, length) = if clone_file(&temporary.file, file) {
+            let mut copy = &temporary.file;
+            digest(&mut copy, limit, &mut |bytes| seen(bytes).map_err(Error::input))?
+        } else {
+            let mut original = file;
+            original.rewind().map_err(Error::input)?;
+            digest(&mut original, limit, &mut |bytes| {
+                seen(bytes).map_err(Error::input)?;
+                temporary.file.write_all(bytes).map_err(writing)
+            })?
+        };
+        self.keep(temporary, id, length)
+    }
+
+    fn hold(&self, id: &ContentId) -> Result<Option<PinnedContent>, Error> {
+        // Pin first, so that found bytes cannot be removed.
+        let kept = self.inner.pins.pin(*id, 0);
+        Ok(self.length(id)?.map(|length| kept.with_length(length)))
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.trusted()?;
+        let fresh =
+            std::mem::take(&mut *self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner));
+        let layout = &self.inner.layout;
+        let synced = if fresh.more {
+            layout.sync_filesystem()
+        } else {
+            fresh.ids.iter().try_for_each(|id| layout.sync_one(id))
+        };
+        let synced = synced.map_err(io::Error::from).and_then(|()| self.inner.packed.sync());
+        synced.map_err(|cause| {
+            self.inner.untrusted.store(true, Ordering::SeqCst);
+            failed("make kept contents durable", cause)
+        })
+    }
+
+    fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
+        open_content(&self.inner.packed, self.inner.layout.root(), id)
+    }
+
+    fn length(&self, id: &ContentId) -> Result<Option<u64>, Error> {
+        content_length(&self.inner.packed, self.inner.layout.root(), id)
+    }
+
+    fn remove_unless(
+        &self,
+        id: &ContentId,
+        needed: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        let removed = self.inner.pins.unless_pinned(id, || {
+            if needed() {
+                return Ok(false);
+            }
+            // In both places: a content may be packed and a file.
+            let packed = self.inner.packed.remove(id);
+            let file = self.inner.layout.remove(id);
+            packed.and_then(|packed| Ok(file? || packed))
+        });
+        removed
+            .unwrap_or(Ok(false))
+            .map_err(|cause| failed(&format!("remove the kept content {id}"), cause))
+    }
+
+    fn visit(
+        &self,
+        first: u8,
+        visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        visit_part(&self.inner.packed, self.inner.layout.root(), first, &mut |id, _| Ok(visit(id)))
+            .map_err(|cause| failed("list the kept contents", cause))
+    }
+}
+
 /// Opens a content, packed or a file.
 pub(crate) fn open_content(
     packed: &Packed,
     root: &OwnedFd,
     id: &ContentId,
 ) -> Result<Content, Error> {
-    let opening = |cause: io::Error| Error::io(&format!("open the kept content {id}"), cause);
+    let opening = |cause: io::Error| failed(&format!("open the kept content {id}"), cause);
     match packed.read(id).map_err(opening)? {
-        Some(bytes) => Ok(Content::Bytes(Cursor::new(bytes))),
-        None => {
-            layout::open_read(root, id).map(Content::File).map_err(|cause| opening(cause.into()))
-        }
+        Some(bytes) => Ok(Content::of_bytes(bytes)),
+        None => layout::open_read(root, id)
+            .map_err(io::Error::from)
+            .and_then(|file| content::of_file(id, file))
+            .map_err(opening),
     }
 }
 
@@ -458,15 +383,11 @@ pub(crate) fn visit_part(
 }
 
 fn examining(id: &ContentId, cause: io::Error) -> Error {
-    Error::io(&format!("examine the kept content {id}"), cause)
-}
-
-fn too_long(limit: u64) -> Error {
-    Error::new(ErrorKind::TooLong, format!("there are more than {limit} bytes to keep"))
+    failed(&format!("examine the kept content {id}"), cause)
 }
 
 fn writing(cause: io::Error) -> Error {
-    Error::io("write to the folder of kept contents", cause)
+    failed("write to the folder of kept contents", cause)
 }
 
 /// Reads to the end, passing the bytes on to `to`.
@@ -475,19 +396,17 @@ fn digest(
     limit: u64,
     to: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(ContentId, u64), Error> {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = ContentHasher::default();
     let mut chunk = vec![0; CHUNK];
-    let mut length = 0;
     loop {
         let read = match reader.read(&mut chunk) {
-            Ok(0) => return Ok((ContentId(*hasher.finalize().as_bytes()), length)),
+            Ok(0) => return Ok(hasher.finish()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Error::input(error)),
         };
-        length += read as u64;
-        if length > limit {
-            return Err(too_long(limit));
+        if hasher.length() + read as u64 > limit {
+            return Err(Error::too_long(limit));
         }
         hasher.update(&chunk[..read]);
         to(&chunk[..read])?;

@@ -1,8 +1,9 @@
 //! The folder of stored contents, with one file for each large content. Every path is opened
 //! relative to the handle of the folder, and symbolic links are not followed.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::failed;
 use abreast_core::ContentId;
+use abreast_core::contents::{Error, ErrorKind};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -45,20 +46,20 @@ impl Layout {
     /// process.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let task = format!("open the folder of kept contents {}", path.display());
-        std::fs::create_dir_all(path).map_err(|cause| Error::io(&task, cause))?;
+        std::fs::create_dir_all(path).map_err(|cause| failed(&task, cause))?;
         // The path itself may contain symbolic links, because the user chose it.
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
-            .map_err(|cause| Error::io(&task, cause))?;
+            .map_err(|cause| failed(&task, cause))?;
         let lock = lock(&root, path)?;
-        make_folder(&root, "tmp").map_err(|cause| Error::io(&task, cause))?;
+        make_folder(&root, "tmp").map_err(|cause| failed(&task, cause))?;
         let temporary =
-            openat(&root, "tmp", FOLDER, Mode::empty()).map_err(|cause| Error::io(&task, cause))?;
+            openat(&root, "tmp", FOLDER, Mode::empty()).map_err(|cause| failed(&task, cause))?;
         each_name(&temporary, &mut |name| {
             rustix::fs::unlinkat(&temporary, name, AtFlags::empty())?;
             Ok(ControlFlow::Continue(()))
         })
         .map_err(|cause| {
-            Error::io("remove what was being written to the folder of kept contents", cause)
+            failed("remove what was being written to the folder of kept contents", cause)
         })?;
         Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
@@ -235,7 +236,7 @@ fn lock(root: &OwnedFd, path: &Path) -> Result<File, Error> {
     let task = format!("lock the folder of kept contents {}", path.display());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(root.as_fd(), "lock", flags, Mode::from_raw_mode(0o666))
-        .map_err(|errno| Error::io(&task, errno))?;
+        .map_err(|errno| failed(&task, errno))?;
     let file = File::from(file);
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -246,6 +247,6 @@ fn lock(root: &OwnedFd, path: &Path) -> Result<File, Error> {
                 path.display()
             ),
         )),
-        Err(std::fs::TryLockError::Error(cause)) => Err(Error::io(&task, cause)),
+        Err(std::fs::TryLockError::Error(cause)) => Err(failed(&task, cause)),
     }
 }

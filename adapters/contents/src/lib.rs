@@ -7,13 +7,10 @@ mod digest;
 mod error;
 mod layout;
 mod packed;
-mod pins;
 mod view;
 
-pub use content::Content;
+pub use abreast_core::contents::{Error, ErrorKind, PinnedContent, address_of};
 pub use contents::Contents;
-pub use digest::{address_of, digest};
-pub use error::{Error, ErrorKind};
+pub use digest::digest;
 pub use packed::Limits;
-pub use pins::PinnedContent;
 pub use view::{Condition, View};

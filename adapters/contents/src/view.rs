@@ -1,12 +1,11 @@
 //! Read-only access to stored contents, while another process may write the folder.
 
-use crate::content::Content;
 use crate::contents::{content_length, open_content, visit_part};
-use crate::digest::digest_of;
-use crate::error::Error;
+use crate::error::failed;
 use crate::layout::{self, FOLDER};
 use crate::packed::{Files, Packed};
 use abreast_core::ContentId;
+use abreast_core::contents::{Content, Error, digest_of};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -47,9 +46,8 @@ impl View {
     /// It cannot be read, or the index of packed contents is damaged
     /// ([`ErrorKind::Damaged`](crate::ErrorKind::Damaged)).
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let opening = |cause: io::Error| {
-            Error::io(&format!("read the kept contents {}", path.display()), cause)
-        };
+        let opening =
+            |cause: io::Error| failed(&format!("read the kept contents {}", path.display()), cause);
         let root = match rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
         {
             Ok(root) => Some(root),
@@ -74,14 +72,14 @@ impl View {
     /// # Errors
     /// They are not stored, or damaged, or the disk failed.
     pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
-        let missing = || Error::io(&format!("open the kept content {id}"), Errno::NOENT);
+        let missing = || failed(&format!("open the kept content {id}"), Errno::NOENT);
         let root = self.root.as_ref().ok_or_else(missing)?;
         match open_content(&self.packed(), root, id) {
             // The content may have been put, or moved to another file, since the index was read.
             Err(error) if error.kind() == crate::ErrorKind::NotFound => {
                 let again = Arc::new(
                     load(Some(root))
-                        .map_err(|cause| Error::io("read the kept contents again", cause))?,
+                        .map_err(|cause| failed("read the kept contents again", cause))?,
                 );
                 *self.packed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&again);
                 open_content(&again, root, id)
@@ -105,8 +103,8 @@ impl View {
             }
             Err(error) => return Err(error),
         };
-        let reading = |cause: io::Error| Error::io(&format!("read the kept content {id}"), cause);
-        if let Content::Bytes(_) = content {
+        let reading = |cause: io::Error| failed(&format!("read the kept content {id}"), cause);
+        if content.in_memory().is_some() {
             return Ok(match self.packed().is_record_whole(id) {
                 Ok(false) => Condition::RecordDamaged,
                 Ok(true) => Condition::Whole,
@@ -115,8 +113,12 @@ impl View {
                 Err(error) => return Err(reading(error)),
             });
         }
-        let (found, _) = digest_of(&mut content).map_err(reading)?;
-        Ok(if found == *id { Condition::Whole } else { Condition::Damaged })
+        match digest_of(&mut content) {
+            Ok((found, _)) if found == *id => Ok(Condition::Whole),
+            Ok(_) => Ok(Condition::Damaged),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Condition::Damaged),
+            Err(error) => Err(reading(error)),
+        }
     }
 
     /// Visits every stored content with its length, in the order of their addresses. Contents that

@@ -2,13 +2,15 @@
 //! ones, and for packed ones whose segments and index change all the time.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
-use abreast_contents::{Condition, Content, Contents, Error, ErrorKind, Limits, View};
+use abreast_contents::{Condition, Contents, Error, ErrorKind, Limits, View};
 use abreast_core::ContentId;
+use abreast_core::contents::ContentStore as _;
 use abreast_testkit::Random;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -114,7 +116,7 @@ fn equal_bytes_are_kept_once_however_they_come() {
             seen.extend_from_slice(part);
             Ok(())
         };
-        let three = place.contents.put_file(&file, u64::MAX, &mut see).unwrap();
+        let three = place.contents.put_file(file.as_fd(), u64::MAX, &mut see).unwrap();
         assert_eq!((one.id(), one.length()), (two.id(), 1_000_000));
         assert_eq!(one.id(), three.id());
         assert_eq!(one.id().as_bytes(), blake3::hash(&bytes).as_bytes());
@@ -132,7 +134,7 @@ fn equal_bytes_are_kept_once_however_they_come() {
 #[test]
 fn a_copy_does_not_follow_its_original() {
     each(|place| {
-        let kept = place.contents.put_file(&place.file(b"before"), 100, &mut never).unwrap();
+        let kept = place.contents.put_file(place.file(b"before").as_fd(), 100, &mut never).unwrap();
         fs::write(place.folder.path().join("original"), "after!").unwrap();
         assert_eq!(place.read(&kept.id()), b"before");
     });
@@ -154,13 +156,13 @@ fn too_long_or_unreadable_contents_leave_nothing() {
             ErrorKind::TooLong
         );
         assert_eq!(
-            kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)),
+            kind(place.contents.put_file(place.file(b"12345").as_fd(), 4, &mut never)),
             ErrorKind::TooLong
         );
         assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
         let mut stop = |_: &[u8]| Err(io::Error::other("stopped"));
         assert_eq!(
-            kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)),
+            kind(place.contents.put_file(place.file(b"12345").as_fd(), 9, &mut stop)),
             ErrorKind::Input
         );
         assert_eq!((place.all().len(), place.temporaries()), (0, 0));
@@ -177,12 +179,10 @@ fn pinned_bytes_stay_and_others_go_unless_needed() {
         assert_eq!((second.id(), second.length()), (id, 1));
         drop(kept);
         assert!(!contents.remove(&id).unwrap(), "still pinned");
-        let asked = contents.remove_unless(&id, || -> Result<bool, Error> {
-            panic!("a pin is known without asking")
-        });
+        let asked = contents.remove_unless(&id, &mut || panic!("a pin is known without asking"));
         assert!(!asked.unwrap());
         drop(second);
-        assert!(!contents.remove_unless(&id, || Ok::<_, Error>(true)).unwrap(), "a row needs it");
+        assert!(!contents.remove_unless(&id, &mut || true).unwrap(), "a row needs it");
         assert!(contents.contains(&id).unwrap());
         let mut open = contents.open_read(&id).unwrap();
         assert!(contents.remove(&id).unwrap());
@@ -297,12 +297,13 @@ fn small_contents_share_files_and_large_ones_have_their_own() {
         let bytes = vec![7; length];
         let kept = place.contents.put_bytes(&bytes).unwrap();
         let other = place.contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
-        let third = place.contents.put_file(&place.file(&bytes), u64::MAX, &mut never).unwrap();
+        let third =
+            place.contents.put_file(place.file(&bytes).as_fd(), u64::MAX, &mut never).unwrap();
         assert_eq!((kept.id(), kept.length()), (other.id(), other.length()));
         assert_eq!((kept.id(), kept.length()), (third.id(), third.length()));
         assert_eq!(place.path(&kept.id()).exists(), length > largest, "{length} bytes");
         assert_eq!(
-            matches!(place.contents.open_read(&kept.id()).unwrap(), Content::File(_)),
+            place.contents.open_read(&kept.id()).unwrap().file().is_some(),
             length > largest
         );
         assert!(place.read(&kept.id()) == bytes);
@@ -550,7 +551,7 @@ fn intact_bytes_replace_a_damaged_content() {
         |contents, bytes| {
             let mut file = tempfile::tempfile().unwrap();
             io::Write::write_all(&mut file, bytes).unwrap();
-            contents.put_file(&file, u64::MAX, &mut |_| Ok(())).unwrap().id()
+            contents.put_file(file.as_fd(), u64::MAX, &mut |_| Ok(())).unwrap().id()
         },
     ];
     for limits in [files(), Limits::default(), tiny()] {

@@ -5,6 +5,7 @@
 
 use abreast_contents::{Contents, ErrorKind, Limits};
 use abreast_core::ContentId;
+use abreast_core::contents::ContentStore as _;
 use abreast_testkit::{folder, power};
 use std::collections::BTreeSet;
 use std::io::Read as _;

@@ -13,6 +13,7 @@
 
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
 use abreast_core::ContentId;
+use abreast_core::contents::ContentStore as _;
 use abreast_testkit::power::{self, Event};
 use abreast_testkit::{Random, folder};
 use std::collections::BTreeSet;

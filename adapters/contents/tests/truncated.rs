@@ -5,6 +5,7 @@
 
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
 use abreast_core::ContentId;
+use abreast_core::contents::ContentStore as _;
 use abreast_testkit::{folder, run};
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -7,6 +7,7 @@ use crate::run::{log_path, own_cpu, timed};
 use crate::samples::Samples;
 use crate::settings::Settings;
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{ChangeLog as _, ContentId, Imported, NewSet, State, SystemClock};
 use abreast_store::SqliteLog;
 use anyhow::{Context, Result, ensure};

@@ -1,11 +1,13 @@
-//! The contracts of [`ChangeLog`], [`TopicLog`](crate::TopicLog) and
-//! [`HubStore`](crate::hub::HubStore) as code: every store runs them.
+//! The contracts of [`ChangeLog`], [`TopicLog`](crate::TopicLog),
+//! [`HubStore`](crate::hub::HubStore) and [`ContentStore`](crate::contents::ContentStore) as code:
+//! every store runs them.
 //!
 //! A store's test states how one is made and opened again; [`change_log_contract`] does the rest,
 //! and panics with the name of the promise that was broken.
 
 mod actions;
 mod appending;
+mod contents;
 mod held;
 mod hubs;
 mod imports;
@@ -25,6 +27,7 @@ use crate::{
     Resource, SetId, State, append,
 };
 use abreast_webtypes::{Digests, Label, Link, Timestamp};
+pub use contents::{ContentStores, content_store_contract};
 pub use held::HeldLog;
 pub use hubs::{HubStores, hub_store_contract};
 pub use random::Random;

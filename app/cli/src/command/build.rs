@@ -8,7 +8,7 @@ use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{line, warning};
 use crate::store::open_set::{open_folder, open_log, publish, set_urls};
 use crate::store::stores::{Stores, Task};
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, Meter};
 use abreast_folder::Folder;
 use abreast_source::Representations;
@@ -369,13 +369,13 @@ fn read_rdf(
     (log, private): (&Arc<dyn ChangeLog>, Private),
     (slug, set): (&str, abreast_core::SetId),
     origin: &RdfOrigin,
-    (contents, meter): (&Contents, Meter),
+    (contents, meter): (&Arc<dyn ContentStore>, Meter),
 ) -> Result<RdfReport> {
     let mut options = origin.options(crate::store::rdf_files::temporary_folder(stores)?);
     options.confirm_deletions = args.confirm_deletions;
     options.meter = meter;
     let record = (!args.reread).then(|| options.record_of_files(slug));
-    let (log, contents) = (Arc::clone(log), contents.clone());
+    let (log, contents) = (Arc::clone(log), Arc::clone(contents));
     let read = match &origin.descriptions {
         Descriptions::Folder(path) => {
             RdfFolder { path: path.clone(), private, log, set, contents, options, record }.read()

@@ -217,6 +217,6 @@ fn collect(store: &Path) -> Result<()> {
         return Ok(());
     }
     let log = Arc::new(SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?);
-    collect_all(log, Contents::open(&folder)?, Vec::new())
+    collect_all(log, Arc::new(Contents::open(&folder)?), Vec::new())
         .map_err(|error| anyhow::anyhow!("cannot remove kept contents: {error}"))
 }

@@ -12,8 +12,10 @@ use crate::store::stores::{Stores, Task};
 use crate::store::unwritable_store::Readable;
 use crate::values::json_ld::contexts;
 use abreast_contents::{Contents, View};
+use abreast_core::contents::ContentStore;
 use abreast_core::{Beginning, ChangeLog, Clock as _, Meter, NewSet, SetId, SystemClock};
 use abreast_rdf::{Contexts, Syntax};
+use abreast_source::OpenKept;
 use abreast_source::origin::rdf::{
     Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, apply, each_row, replace,
 };
@@ -67,7 +69,8 @@ pub(crate) fn import(args: &ImportArgs, meter: &Meter) -> Result<RdfReport> {
         Place::Store(stores) => (stores.contents()?, temporary_folder(stores)?),
         Place::Rehearsal { folder, .. } => {
             let contents = Contents::open(&folder.path().join("contents"));
-            (contents.context("cannot open temporary contents")?, folder.path().to_owned())
+            let contents = contents.context("cannot open temporary contents")?;
+            (Arc::new(contents) as Arc<dyn ContentStore>, folder.path().to_owned())
         }
     };
     let mut options = origin.options(temporary);
@@ -84,7 +87,7 @@ pub(crate) fn import(args: &ImportArgs, meter: &Meter) -> Result<RdfReport> {
         Place::Rehearsal { kept, .. } => kept.as_ref(),
         Place::Store(_) => None,
     };
-    let target = RdfTarget { log: &*log, set, contents: &contents, kept, options: &options };
+    let target = RdfTarget { log: &*log, set, contents: &*contents, kept, options: &options };
     if args.is_delta() {
         let report = apply(target, deltas(args, base.as_deref()), args.lenient, SystemClock.now())
             .map_err(refused)?;
@@ -290,7 +293,7 @@ enum Place {
     Rehearsal {
         folder: TempDir,
         /// The contents of the store.
-        kept: Option<View>,
+        kept: Option<OpenKept>,
         _read: Option<Readable>,
     },
 }
@@ -377,6 +380,7 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
             let known = log.head(set.id)?.in_log.then_some(set.id);
             let kept =
                 View::open(&data.join("contents")).context("cannot read the kept contents")?;
+            let kept: OpenKept = Arc::new(move |id| kept.open_read(id).map_err(Into::into));
             let place = Place::Rehearsal { folder, kept: Some(kept), _read: Some(read) };
             return Ok((place, Arc::new(log), known));
         }

@@ -3,7 +3,7 @@
 
 use crate::config::settings::{AllVersions, VersionsFile, VersionsTable};
 use crate::values::sizes::{Size, parse_size};
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, SetId, VersionPolicy};
 use abreast_source::OpenKept;
 use abreast_source::versions::{Collector, KeptSet};
@@ -93,19 +93,19 @@ pub(crate) fn keep(
 }
 
 /// How dumps read the bytes of earlier versions.
-pub(crate) fn reader(contents: Option<&Contents>) -> Option<OpenKept> {
-    let contents = contents?.clone();
+pub(crate) fn reader(contents: Option<&Arc<dyn ContentStore>>) -> Option<OpenKept> {
+    let contents = Arc::clone(contents?);
     Some(Arc::new(move |id| contents.open_read(id).map_err(Into::into)))
 }
 
 /// Starts the removal of versions that no policy retains.
 pub(crate) fn collect(
     log: Arc<dyn ChangeLog>,
-    contents: Option<&Contents>,
+    contents: Option<&Arc<dyn ContentStore>>,
     sets: Vec<KeptSet>,
 ) -> Result<Option<Collector>> {
     let Some(contents) = contents else { return Ok(None) };
-    let started = Collector::start(log, contents.clone(), sets);
+    let started = Collector::start(log, Arc::clone(contents), sets);
     started.map(Some).context("cannot start the thread that collects old versions")
 }
 

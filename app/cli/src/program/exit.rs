@@ -64,8 +64,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         .downcast_ref::<abreast_core::LogError>()
         .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Busy)
         || cause
-            .downcast_ref::<abreast_contents::Error>()
-            .is_some_and(|error| error.kind() == abreast_contents::ErrorKind::Busy)
+            .downcast_ref::<abreast_core::contents::Error>()
+            .is_some_and(|error| error.kind() == abreast_core::contents::ErrorKind::Busy)
     {
         return Some(IN_USE);
     }
@@ -109,8 +109,8 @@ pub(crate) fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     is_log_of_kind(cause, abreast_core::ErrorKind::Full)
         || cause
-            .downcast_ref::<abreast_contents::Error>()
-            .is_some_and(|error| error.kind() == abreast_contents::ErrorKind::Full)
+            .downcast_ref::<abreast_core::contents::Error>()
+            .is_some_and(|error| error.kind() == abreast_core::contents::ErrorKind::Full)
         || cause
             .downcast_ref::<abreast_folder::Error>()
             .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Full)

@@ -4,7 +4,7 @@
 use crate::config::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::program::progress::{Progress, ProgressArgs};
 use crate::store::stores::Stores;
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
 use abreast_folder::Folder;
 use abreast_server::ServedSet;
@@ -29,7 +29,7 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) log: &'a Arc<dyn ChangeLog>,
     pub(crate) urls: &'a SourceUrls,
     /// Kept contents, if any set keeps versions.
-    pub(crate) contents: Option<&'a Contents>,
+    pub(crate) contents: Option<&'a Arc<dyn ContentStore>>,
     /// The shared part of all dumps.
     pub(crate) dumps: &'a Arc<Dumps>,
     /// Where every set's notifications are subscribed to, if there are any.
@@ -248,7 +248,7 @@ impl SetOpener<'_> {
         let mut options = origin.options(crate::store::rdf_files::temporary_folder(self.stores)?);
         options.meter = progress.meter();
         let record = Some(options.record_of_files(slug));
-        let (log, contents) = (Arc::clone(self.log), contents.clone());
+        let (log, contents) = (Arc::clone(self.log), Arc::clone(contents));
         let watch = match &origin.descriptions {
             Descriptions::Given => {
                 // Of an import that failed, nothing was recorded: the set is empty, and may be filled another way.

@@ -6,6 +6,7 @@ use crate::store::data_folder::{NewData, refuse_database, refuse_published};
 use crate::store::database::Database;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
+use abreast_core::contents::ContentStore;
 use abreast_core::hub::HubStore;
 use abreast_folder::{Folder, Locked};
 use abreast_server::api::{TokenPlace, tokens_path};
@@ -162,10 +163,11 @@ impl Stores {
     ///
     /// # Errors
     /// The contents cannot be opened.
-    pub(crate) fn contents(&self) -> Result<Contents> {
+    pub(crate) fn contents(&self) -> Result<Arc<dyn ContentStore>> {
         let path = self.path("contents");
-        Contents::open(&path)
-            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))
+        let contents = Contents::open(&path)
+            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))?;
+        Ok(Arc::new(contents))
     }
 
     /// Retains a new folder, even if a later step fails.

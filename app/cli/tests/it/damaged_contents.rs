@@ -3,6 +3,7 @@
 
 use crate::world::abreast;
 use abreast_contents::{Contents, Limits, View};
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{Change, ChangeLog as _, ContentId, NewSet, State, SystemClock, append};
 use abreast_store::SqliteLog;
 use abreast_testkit::{folder, run};

@@ -4,7 +4,7 @@ use super::answers::{Receiver, RecordedAnswer, blocking, durable, json, waiting}
 use super::context::Context;
 use super::intake::Pieces;
 use super::model::RecordAnswer;
-use super::problem::{Problem, ProblemKind, disk_full, full_disk};
+use super::problem::{Problem, ProblemKind, disk_full, full_disk, out_of_reach};
 use super::refusals::elsewhere_only;
 use crate::message::conditional::unmodified_since;
 use crate::message::respond::Answer;
@@ -200,7 +200,9 @@ pub(super) async fn recorded(receiver: Receiver) -> Result<Appended, Problem> {
 pub(super) fn refused(error: &DepositError) -> Problem {
     use abreast_folder::ErrorKind;
     match error {
-        DepositError::Io(inner) => full_disk(inner).unwrap_or_else(|| failed(error)),
+        DepositError::Io(inner) => {
+            full_disk(inner).or_else(|| out_of_reach(inner)).unwrap_or_else(|| failed(error))
+        }
         DepositError::Store(inner) => full_disk(inner).unwrap_or_else(|| failed(error)),
         DepositError::Name(why) => Problem::new(ProblemKind::Field, why.as_str()),
         DepositError::Links(why) => Problem::new(ProblemKind::Field, format!("`links`: {why}")),

@@ -184,14 +184,33 @@ pub(crate) fn full_disk(error: &(dyn std::error::Error + 'static)) -> Option<Pro
     let is_full = |error: &(dyn std::error::Error + 'static)| {
         let of_files = error.downcast_ref().map(std::io::Error::kind);
         let of_log = error.downcast_ref().map(abreast_core::LogError::kind);
-        let of_contents = error.downcast_ref().map(abreast_contents::Error::kind);
+        let of_contents = error.downcast_ref().map(abreast_core::contents::Error::kind);
         of_log == Some(abreast_core::ErrorKind::Full)
-            || of_contents == Some(abreast_contents::ErrorKind::Full)
+            || of_contents == Some(abreast_core::contents::ErrorKind::Full)
             || of_files.is_some_and(|kind| {
                 matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
             })
     };
     std::iter::successors(Some(error), |error| error.source()).any(is_full).then(disk_full)
+}
+
+/// The problem for a failure because a store is out of reach; `None` for other causes.
+pub(crate) fn out_of_reach(error: &(dyn std::error::Error + 'static)) -> Option<Problem> {
+    let is_busy = |error: &(dyn std::error::Error + 'static)| {
+        // The inner error of an IO error is not among its sources.
+        let inner = error.downcast_ref().and_then(std::io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<abreast_core::contents::Error>());
+        inner
+            .or_else(|| error.downcast_ref())
+            .is_some_and(|error| error.kind() == abreast_core::contents::ErrorKind::Busy)
+    };
+    std::iter::successors(Some(error), |error| error.source()).any(is_busy).then(|| {
+        Problem::new(
+            ProblemKind::Busy,
+            "the store of contents is out of reach; nothing was changed",
+        )
+        .help("send it again in a while")
+    })
 }
 
 /// The problem that the disk is full, so that the request failed without effect.

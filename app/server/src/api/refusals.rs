@@ -1,6 +1,6 @@
 //! Problems that several operations use.
 
-use super::problem::{Problem, ProblemKind, disk_full, full_disk};
+use super::problem::{Problem, ProblemKind, disk_full, full_disk, out_of_reach};
 use abreast_source::origin::rdf::RdfError;
 
 /// Whether statements were not recorded because the disk is full.
@@ -19,6 +19,14 @@ pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
 pub(super) fn failed(error: &RdfError) -> Problem {
     let cause =
         std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+    let passing = match error {
+        RdfError::Contents(inner) => out_of_reach(inner),
+        RdfError::Io(inner) => out_of_reach(inner),
+        _ => None,
+    };
+    if let Some(problem) = passing {
+        return problem;
+    }
     match error {
         RdfError::Importing => Problem::new(ProblemKind::Importing, error.to_string())
             .help("send it again in a while"),

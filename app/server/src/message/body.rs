@@ -1,5 +1,6 @@
 //! Response bodies: bytes in memory, or a file in chunks.
 
+use crate::message::stored_body::StoredBody;
 use crate::observe::access::Entry;
 use abreast_folder::Stat;
 use bytes::Bytes;
@@ -22,6 +23,7 @@ const CHUNK: u64 = 128 * 1024;
 pub(crate) enum ResponseBody {
     Memory(Full<Bytes>),
     File(FileBody),
+    Stored(StoredBody),
     /// A response with several ranges, which is rare.
     Parts(UnsyncBoxBody<Bytes, io::Error>),
 }
@@ -103,6 +105,7 @@ impl Body for ResponseBody {
         match self.get_mut() {
             Self::Memory(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Self::File(body) => Pin::new(body).poll_frame(cx),
+            Self::Stored(body) => Pin::new(body).poll_frame(cx),
             Self::Parts(body) => Pin::new(body).poll_frame(cx),
         }
     }
@@ -111,6 +114,7 @@ impl Body for ResponseBody {
         match self {
             Self::Memory(body) => body.is_end_stream(),
             Self::File(body) => body.remaining == 0,
+            Self::Stored(body) => body.is_end_stream(),
             Self::Parts(body) => body.is_end_stream(),
         }
     }
@@ -119,6 +123,7 @@ impl Body for ResponseBody {
         match self {
             Self::Memory(body) => body.size_hint(),
             Self::File(body) => SizeHint::with_exact(body.remaining),
+            Self::Stored(body) => body.size_hint(),
             Self::Parts(body) => body.size_hint(),
         }
     }

@@ -6,3 +6,4 @@ pub(crate) mod negotiate;
 pub(crate) mod present;
 pub(crate) mod range;
 pub(crate) mod respond;
+pub(crate) mod stored_body;

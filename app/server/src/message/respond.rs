@@ -3,6 +3,8 @@
 use crate::message::body::{FileBody, ResponseBody};
 use crate::message::conditional::{Precondition, http_date, judge};
 use crate::message::range::{RequestedRange, wanted};
+use crate::message::stored_body::StoredBody;
+use abreast_core::contents::{Content as StoredContent, ContentSource};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_folder::Stat;
 use abreast_source::publish::Body;
@@ -75,6 +77,8 @@ pub(crate) enum Content {
     File(Arc<File>, Stat),
     /// A part of an open file, and its offset.
     Part(Arc<File>, Stat, u64),
+    /// A stored content that is not on this machine.
+    Stored(Arc<dyn ContentSource>),
 }
 
 impl Content {
@@ -88,6 +92,17 @@ impl Content {
                 Self::File(Arc::new(file), stat)
             }
         })
+    }
+
+    /// The bytes of a stored content.
+    pub(crate) fn of_stored(content: StoredContent) -> io::Result<Self> {
+        if let Some(bytes) = content.in_memory() {
+            return Ok(Self::Memory(Bytes::copy_from_slice(bytes)));
+        }
+        let Some(file) = content.file() else { return Ok(Self::Stored(content.into_source())) };
+        let file = File::from(file.try_clone_to_owned()?);
+        let stat = Stat::of(&file).map_err(io::Error::other)?;
+        Ok(Self::File(Arc::new(file), stat))
     }
 }
 
@@ -205,6 +220,7 @@ fn part(content: Content, start: u64, length: u64) -> ResponseBody {
         Content::Part(file, stat, from) => {
             ResponseBody::File(FileBody::new(file, stat, from + start, length))
         }
+        Content::Stored(source) => ResponseBody::Stored(StoredBody::new(source, start, length)),
     }
 }
 
@@ -230,6 +246,7 @@ fn multipart(
             Content::Memory(bytes) => Content::Memory(bytes.clone()),
             Content::File(file, stat) => Content::File(Arc::clone(file), *stat),
             Content::Part(file, stat, from) => Content::Part(Arc::clone(file), *stat, *from),
+            Content::Stored(source) => Content::Stored(Arc::clone(source)),
         };
         frames.push(part(content, *first, last - first + 1));
     }

@@ -116,6 +116,15 @@ fn represent(
                 more,
             }
         }
+        FileContent::Stored { tag, content } => Representation {
+            length: content.length(),
+            tag: format!("\"{tag}\""),
+            modified: None,
+            content_type,
+            dated: Dated::Coarse,
+            content: Content::of_stored(content)?,
+            more,
+        },
         FileContent::Made { tag, body } => Representation {
             length: body.length(),
             tag: format!("\"{tag}\""),

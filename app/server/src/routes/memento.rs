@@ -9,9 +9,7 @@ use crate::message::conditional::http_date;
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::resource::relative_path;
 use crate::site::served::{ServedSet, Site};
-use abreast_contents::Content as StoredContent;
 use abreast_core::{LogError, SetId, State, Version};
-use abreast_folder::Stat;
 use abreast_source::Naming;
 use abreast_source::versions::{History, VersionUrls, at_stamp};
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, LOCATION};
@@ -161,7 +159,14 @@ async fn represent(
     let (set, kept_state) = (Arc::clone(&asked.set), state.clone());
     let opened = tokio::task::spawn_blocking(move || open(&set, &kept_state))
         .await
-        .map_err(io::Error::other)??;
+        .map_err(io::Error::other)?;
+    let opened = match opened {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            tracing::error!("cannot read the bytes of a version: {error}");
+            return Ok(try_later("the store of the versions is out of reach", 5));
+        }
+        opened => opened?,
+    };
     let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
         // Dropped between the two reads, or never stored.
         return Ok(with(
@@ -189,16 +194,8 @@ async fn represent(
 
 /// The stored bytes of a version, and their number. Blocks.
 fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
-    Ok(match set.published.representations.open_kept(state)? {
-        Some(StoredContent::File(file)) => {
-            let stat = Stat::of(&file).map_err(io::Error::other)?;
-            Some((stat.size, Content::File(Arc::new(file), stat)))
-        }
-        Some(StoredContent::Bytes(bytes)) => {
-            Some((bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())))
-        }
-        None => None,
-    })
+    let Some(kept) = set.published.representations.open_kept(state)? else { return Ok(None) };
+    Ok(Some((kept.length(), Content::of_stored(kept)?)))
 }
 
 fn media_type(state: &State) -> HeaderValue {

@@ -16,6 +16,7 @@ mod limits;
 mod push;
 mod push_admin;
 mod ranges;
+mod remote_contents;
 mod requests;
 mod resourcesync_0_1;
 mod sdshare;

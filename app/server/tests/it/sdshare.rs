@@ -2,6 +2,7 @@
 
 use crate::world::{BASE, Served, World};
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{Beginning, Change, ChangeLog, NewSet, State, SystemClock, append};
 use abreast_server::{ServedSet, ServerOptions, Site};
 use abreast_source::projection::sdshare::{SdShare, SetSnapshots, SnapshotOptions};

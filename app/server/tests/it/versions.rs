@@ -26,7 +26,8 @@ impl Versioned {
         world.set =
             world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         world.log.keep_versions(world.set, true).unwrap();
-        world.contents = Some(Contents::open(&world.temporary.path().join("contents")).unwrap());
+        let contents = Contents::open(&world.temporary.path().join("contents")).unwrap();
+        world.contents = Some(Arc::new(contents));
         world.write("other.txt", "other");
         Self { world, clock }
     }

@@ -1,5 +1,6 @@
 //! A folder served on a port of its own, and a client that sends exactly the given bytes.
 
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
@@ -29,7 +30,7 @@ pub(crate) struct World {
     pub(crate) status: Arc<WatchStatus>,
     pub(crate) dumps: Option<Arc<SetDumps>>,
     /// Where versions are kept, if they are.
-    pub(crate) contents: Option<abreast_contents::Contents>,
+    pub(crate) contents: Option<Arc<dyn ContentStore>>,
 }
 
 impl World {

@@ -21,23 +21,22 @@ use crate::report::sinks::ObjectsOptions;
 use crate::request::verify::Hasher;
 use crate::sink::target::{OBJECT_FORMS, Target, TargetError, TargetKind};
 use abreast_folder::Dir;
+use abreast_objects::object_store::path::Path as Key;
+use abreast_objects::object_store::{
+    self, Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutMultipartOptions, PutOptions,
+};
+use abreast_objects::{Bucket, BucketOptions, OpenError};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, visible};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use object_store::aws::AmazonS3Builder;
-use object_store::local::LocalFileSystem;
-use object_store::path::Path as Key;
-use object_store::{
-    Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode,
-    PutMultipartOptions, PutOptions,
-};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
 
 /// Maximum length of a key in S3, in bytes.
 const KEY_BYTES_MAX: usize = 1_024;
@@ -62,70 +61,43 @@ pub(crate) const KEY_RULES: NameRules =
 /// An open object store.
 #[derive(Debug)]
 struct Store {
-    backend: Arc<dyn ObjectStore>,
-    prefix: String,
-    /// Whether objects have metadata.
-    has_metadata: bool,
+    bucket: Bucket,
     map: PathMap,
-    /// The runtime of all requests from any thread, since a connection exists only as long as its
-    /// runtime.
-    runtime: Option<Runtime>,
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl Store {
     fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
-        let url = &options.url;
-        let refuse = |cause: object_store::Error| {
-            let shown = abreast_webtypes::without_login(url);
-            Error::new("objects.url", ExitCode::Usage, format!("cannot use {shown}: {cause}")).with_help(
-                "expected s3://BUCKET/PREFIX with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment, or file:///FOLDER",
-            )
-        };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("objects")
-            .enable_all()
-            .build()
-            .map_err(|cause| {
-                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
-            })?;
-        let (backend, prefix, has_metadata): (Arc<dyn ObjectStore>, _, _) = if let Some(folder) =
-            url.strip_prefix("file://")
-        {
-            std::fs::create_dir_all(folder).map_err(|cause| {
-                Error::new("io", ExitCode::Io, format!("cannot use {folder}: {cause}"))
-                    .with_cause(cause)
-            })?;
-            (
-                Arc::new(LocalFileSystem::new_with_prefix(folder).map_err(refuse)?),
-                String::new(),
-                false,
-            )
-        } else {
-            // One provider of cryptography for the whole program; an earlier call has installed the
-            // same.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            let mut builder = AmazonS3Builder::from_env().with_url(url);
-            for (name, value) in &options.settings {
-                builder = builder.with_config(name.parse().map_err(refuse)?, value);
+        let shown = || abreast_webtypes::without_login(&options.url);
+        let refuse = |cause: OpenError| match cause {
+            OpenError::Options(cause) => {
+                let message = format!("cannot use {}: {cause}", shown());
+                Error::new("objects.url", ExitCode::Usage, message).with_help(
+                    "expected s3://BUCKET/PREFIX with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment, or file:///FOLDER",
+                )
             }
-            let store = builder.build().map_err(refuse)?;
-            let prefix = url.splitn(4, '/').nth(3).unwrap_or_default().trim_matches('/').to_owned();
-            (Arc::new(store), prefix, true)
+            OpenError::Folder(cause) => {
+                let message = format!("cannot use {}: {cause}", shown());
+                Error::new("io", ExitCode::Io, message).with_cause(cause)
+            }
+            OpenError::Threads(cause) => {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            }
         };
-        Ok(Self { backend, prefix, has_metadata, map, runtime: Some(runtime) })
+        let (url, settings) = (options.url.clone(), options.settings.clone());
+        let bucket = Bucket::open(&BucketOptions { url, settings }).map_err(refuse)?;
+        Ok(Self { bucket, map })
     }
 
     fn handle(&self) -> &Handle {
-        self.runtime.as_ref().expect("there until it is dropped").handle()
+        self.bucket.handle()
+    }
+
+    fn backend(&self) -> &dyn ObjectStore {
+        &**self.bucket.backend()
+    }
+
+    fn prefix(&self) -> &str {
+        self.bucket.prefix()
     }
 
     fn key(&self, uri: &str) -> Result<Key, Failure> {
@@ -134,10 +106,10 @@ impl Store {
             .path_into(uri, Form::Plain, &mut path)
             .map_err(|error| Failure::refused(error.code(), error.to_string()))?;
         let path = String::from_utf8_lossy(&path);
-        let key = if self.prefix.is_empty() {
+        let key = if self.prefix().is_empty() {
             path.into_owned()
         } else {
-            format!("{}/{path}", self.prefix)
+            format!("{}/{path}", self.prefix())
         };
         if key.len() > KEY_BYTES_MAX {
             return Err(Failure::refused(
@@ -149,7 +121,7 @@ impl Store {
     }
 
     fn uri(&self, key: &Key) -> Option<String> {
-        let path = key.as_ref().strip_prefix(&self.prefix)?.trim_start_matches('/');
+        let path = key.as_ref().strip_prefix(self.prefix())?.trim_start_matches('/');
         self.map.uri(path.as_bytes()).filter(|(_, form)| *form == Form::Plain).map(|(uri, _)| uri)
     }
 
@@ -157,7 +129,7 @@ impl Store {
     async fn digests(&self, key: &Key, listed: &Digests) -> object_store::Result<(Digests, u64)> {
         let mut hasher = Hasher::for_listed(listed);
         let mut length = 0;
-        let mut bytes = self.backend.get(key).await?.into_stream();
+        let mut bytes = self.backend().get(key).await?.into_stream();
         while let Some(chunk) = bytes.try_next().await? {
             hasher.update(&chunk);
             length += chunk.len() as u64;
@@ -167,7 +139,7 @@ impl Store {
 
     fn attributes(&self, row: &Row, body: &Body<'_>) -> Attributes {
         let mut attributes = Attributes::new();
-        if !self.has_metadata {
+        if !self.bucket.has_metadata() {
             return attributes;
         }
         if let Some(media_type) = &body.media_type {
@@ -347,7 +319,7 @@ impl SinkWriter for ObjectsWriter {
                     async move {
                         let Some(uri) = uri else { return Ok(Deleted::default()) };
                         let key = store.key(&uri)?;
-                        match store.backend.delete(&key).await {
+                        match store.backend().delete(&key).await {
                             Err(error) if is_no_bucket(&error) => Err(failed(&error)),
                             Ok(()) | Err(object_store::Error::NotFound { .. }) => {
                                 Ok(Deleted { gone: true, notices: Vec::new() })
@@ -432,7 +404,7 @@ fn version(digests: &[u8], length: u64) -> String {
 async fn judge_object(store: &Store, change: &newest::Change) -> Verdict {
     let Ok(key) = store.key(&change.name) else { return Verdict::Unknown };
     let options = object_store::GetOptions::new().with_head(true);
-    let found = match store.backend.get_opts(&key, options).await {
+    let found = match store.backend().get_opts(&key, options).await {
         Err(object_store::Error::NotFound { .. }) => return change.judge(None),
         Err(_) => return Verdict::Unknown,
         Ok(found) => found,
@@ -473,7 +445,7 @@ async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found,
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
     let options = object_store::GetOptions::new().with_head(true);
-    let found = match store.backend.get_opts(&key, options).await {
+    let found = match store.backend().get_opts(&key, options).await {
         Err(object_store::Error::NotFound { .. }) if row.is_some() => return Ok(Found::Gone),
         Err(object_store::Error::NotFound { .. }) => return Ok(Found::AsKept),
         Err(error) => return Err(failed(&error)),
@@ -532,7 +504,7 @@ async fn put_small(
 ) -> Result<(), Failure> {
     let put = |mode| {
         let options = PutOptions { mode, attributes: attributes.clone(), ..PutOptions::default() };
-        store.backend.put_opts(key, bytes.clone().into(), options)
+        store.backend().put_opts(key, bytes.clone().into(), options)
     };
     if created {
         match put(PutMode::Create).await {
@@ -555,7 +527,7 @@ async fn put_small(
 /// metadata is identified by its bytes.
 async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
     let options = object_store::GetOptions::new().with_head(true);
-    let found = match store.backend.get_opts(key, options).await {
+    let found = match store.backend().get_opts(key, options).await {
         Err(object_store::Error::NotFound { .. }) => return Ok(()),
         Err(error) => return Err(failed(&error)),
         Ok(found) => found,
@@ -590,7 +562,7 @@ async fn put_large(
 ) -> Result<(), Failure> {
     let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
     let mut upload =
-        store.backend.put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
+        store.backend().put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
     let result = put_parts(upload.as_mut(), &mut file).await;
     if result.is_err() {
         // The uploaded parts are useless. A store that retains them has a rule for their removal.
@@ -637,8 +609,8 @@ impl ObjectsKept {
     fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
         let store = Store::open(options, map)?;
         let (listed, mut extras) = (Expected::new()?, Vec::new());
-        let prefix = (!store.prefix.is_empty()).then(|| Key::from(store.prefix.as_str()));
-        let mut objects = store.backend.list(prefix.as_ref());
+        let prefix = (!store.prefix().is_empty()).then(|| Key::from(store.prefix()));
+        let mut objects = store.backend().list(prefix.as_ref());
         loop {
             let next = store.handle().block_on(objects.try_next());
             let Some(object) = next.map_err(|error| audit_failed(&error))? else { break };

@@ -21,7 +21,8 @@ pub use retention::Retention;
 
 use crate::place::{Context as _, Error, HUB_DATABASE, Place, ReadShare, Result, StateFolders};
 use crate::place::{holder_of, there};
-use abreast_contents::{Content, Contents, ErrorKind, View, digest};
+use abreast_contents::{Contents, ErrorKind, View, digest};
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{Clock as _, ContentId, Meter, SystemClock};
 use abreast_destination::{published_above, resolved};
 use abreast_folder::LastBackup;
@@ -421,8 +422,10 @@ pub(crate) fn copy_content(
         return Ok(Some(Copied::Already));
     }
     let copied = match from.open_read(id) {
-        Ok(Content::File(file)) => to.put_file(&file, u64::MAX, &mut |_| Ok(())),
-        Ok(Content::Bytes(bytes)) => to.put_bytes(bytes.get_ref()),
+        Ok(mut content) => match content.file() {
+            Some(file) => to.put_file(file, u64::MAX, &mut |_| Ok(())),
+            None => to.put_reader(&mut content, u64::MAX),
+        },
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => Err(error),
     }?;

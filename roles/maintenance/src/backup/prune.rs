@@ -10,6 +10,7 @@ use crate::backup::retention::{BackupTime, Retention};
 use crate::place::{Context as _, Error, Result};
 use abreast_contents::Contents;
 use abreast_core::ContentId;
+use abreast_core::contents::ContentStore as _;
 use abreast_store::NeededContents;
 use serde::Serialize;
 use std::fs::{self, File};

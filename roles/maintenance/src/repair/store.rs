@@ -4,6 +4,7 @@ use crate::check::store::StoreCheck;
 use crate::place::{Context as _, Result};
 use crate::repair::options::RepairOptions;
 use abreast_contents::{Contents, ErrorKind, View};
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_source::archive::repair_archives;
 use abreast_source::dump::repair_dumps;

@@ -6,6 +6,7 @@ use crate::backup::verify::{contents_of, damaged_content, verify};
 use crate::backup::{BackedUpSet, copy_content, is_of_store, is_passing};
 use crate::place::{Context as _, Error, HUB_DATABASE, Result, hold, there};
 use abreast_contents::{Contents, View};
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{Clock as _, Meter, SystemClock};
 use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;

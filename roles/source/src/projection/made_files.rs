@@ -15,6 +15,7 @@ mod tests {
     use crate::static_site::{SiteOptions, write_site};
     use crate::{OpenKept, Representations};
     use abreast_contents::Contents;
+    use abreast_core::contents::ContentStore as _;
     use abreast_core::{
         Beginning, Change, ChangeLog, FixedClock, NewSet, SetId, ShardRule, State, append,
     };

@@ -1,6 +1,7 @@
 //! Files of a projection, such as packages, that are published without being rendered.
 
 use crate::publish::{Body, Freshness, PublishedSet};
+use abreast_core::contents::Content;
 use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
@@ -40,6 +41,13 @@ pub enum FileContent {
         start: u64,
         /// Length of the part in bytes.
         length: u64,
+    },
+    /// A stored content that is not a file on this machine.
+    Stored {
+        /// Entity tag of the bytes, without quotes.
+        tag: String,
+        /// The stored content, open for reading.
+        content: Content,
     },
     /// Bytes made for one request.
     Made {

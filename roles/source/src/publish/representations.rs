@@ -6,7 +6,7 @@
 use crate::WatchStatus;
 use crate::names::keys::is_published_path;
 use crate::names::naming::Naming;
-use abreast_contents::Content;
+use abreast_core::contents::Content;
 use abreast_core::{ContentId, State};
 use abreast_folder::{Folder, Kind};
 use std::fmt;
@@ -172,7 +172,7 @@ impl Representations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read as _, Seek as _};
+    use std::io::Read as _;
 
     fn state(kept: bool) -> State {
         let content = kept.then_some(ContentId([7; 32]));
@@ -193,12 +193,7 @@ mod tests {
     fn bytes_come_from_the_folder_else_from_kept_contents() {
         let temporary = tempfile::tempdir().unwrap();
         std::fs::write(temporary.path().join("a"), "file").unwrap();
-        let open: OpenKept = Arc::new(|_| {
-            let mut file = tempfile::tempfile()?;
-            io::Write::write_all(&mut file, b"kept")?;
-            file.rewind()?;
-            Ok(Content::File(file))
-        });
+        let open: OpenKept = Arc::new(|_| Ok(Content::of_bytes(b"kept".to_vec())));
         let folder =
             Representations::of_folder(Folder::open(temporary.path()).unwrap(), Arc::default());
         let both = folder.clone().with_kept(Some(Arc::clone(&open)));

@@ -1,6 +1,6 @@
 //! Concurrent appends to the log, limited in number.
 
-use abreast_contents::PinnedContent;
+use abreast_core::contents::PinnedContent;
 use abreast_core::{Change, ChangeLog, LogError, SetId};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

@@ -10,7 +10,7 @@ use crate::names::keys::{is_published_path, key_of, too_long};
 use crate::scan::hash::state_of;
 use crate::scan::options::IngestOptions;
 use crate::scan::writes::Busy;
-use abreast_contents::PinnedContent;
+use abreast_core::contents::PinnedContent;
 use abreast_core::{AppendDone, Change, ChangeLog, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};
 use abreast_webtypes::{Digests, Link};
@@ -19,6 +19,7 @@ use sha2::Sha256;
 use std::fs::File;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -367,7 +368,7 @@ impl Deposit {
     fn keep(&self, upload: &Upload) -> Result<Option<PinnedContent>, DepositError> {
         let Some(contents) = &self.options.contents else { return Ok(None) };
         let kept = contents
-            .put_file(&upload.file, upload.length, &mut |_| Ok(()))
+            .put_file(upload.file.as_fd(), upload.length, &mut |_| Ok(()))
             .map_err(io::Error::from)?;
         contents.sync().map_err(io::Error::from)?;
         Ok(Some(kept))

@@ -8,7 +8,9 @@ use crate::scan::large::LARGE;
 use crate::scan::options::DigestPolicy;
 use crate::scan::options::IngestOptions;
 use crate::scan::rest::Rest;
-use abreast_contents::{Contents, PinnedContent};
+use abreast_core::contents::{
+    ContentStore, Error as ContentError, ErrorKind as ContentErrorKind, PinnedContent,
+};
 use abreast_core::{Meter, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::{Digests, Timestamp, md5_lanes};
@@ -17,6 +19,7 @@ use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -37,7 +40,7 @@ pub(crate) enum Hashed {
     /// The file exists, but cannot be opened or read.
     Failed(io::Error),
     /// The copy of the file cannot be stored.
-    NotKept(abreast_contents::Error),
+    NotKept(ContentError),
 }
 
 /// Settings for reading files of a folder.
@@ -94,7 +97,7 @@ pub(crate) struct Hasher<'a> {
     settle: Duration,
     rest: Arc<Rest>,
     /// Store for copies of the contents.
-    contents: Option<Contents>,
+    contents: Option<Arc<dyn ContentStore>>,
     chunk: Vec<u8>,
     small: Vec<u8>,
     meter: Meter,
@@ -244,9 +247,9 @@ impl<'a> Hasher<'a> {
             Ok(())
         };
         let kept = if let Some(contents) = &self.contents {
-            match contents.put_file(&file, before.size, &mut update) {
+            match contents.put_file(file.as_fd(), before.size, &mut update) {
                 Ok(kept) => Some(kept),
-                Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => {
+                Err(error) if error.kind() == ContentErrorKind::TooLong => {
                     return Ok(Hashed::Unsettled);
                 }
                 Err(_) if reading.stopped() => return Ok(Hashed::Unsettled),
@@ -274,10 +277,9 @@ impl<'a> Hasher<'a> {
 }
 
 /// Distinguishes errors of the file from errors of the store.
-fn not_kept(error: abreast_contents::Error) -> Hashed {
-    use abreast_contents::ErrorKind;
+fn not_kept(error: ContentError) -> Hashed {
     match error.kind() {
-        ErrorKind::Input | ErrorKind::Foreign => Hashed::Failed(error.into()),
+        ContentErrorKind::Input | ContentErrorKind::Foreign => Hashed::Failed(error.into()),
         _ => Hashed::NotKept(error),
     }
 }

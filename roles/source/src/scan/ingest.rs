@@ -11,7 +11,7 @@ use crate::scan::appends::Appends;
 use crate::scan::hash::{Hashed, Hasher, Reading, Target};
 use crate::scan::options::IngestOptions;
 use crate::scan::writes::Writes;
-use abreast_contents::{Contents, PinnedContent};
+use abreast_core::contents::{ContentStore, PinnedContent};
 use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
@@ -275,7 +275,7 @@ fn hash_batches(
     options: &IngestOptions,
     reading: Reading<'_>,
 ) {
-    let contents = options.contents.as_ref();
+    let contents = options.contents.as_deref();
     let mut hasher = Hasher::new(options, reading);
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -289,7 +289,7 @@ fn hash_batches(
 
 /// Makes copies durable before their rows are recorded. After a failure, the items with copies are
 /// replaced by the error.
-fn make_durable(contents: &Contents, items: &mut [Outcome]) {
+fn make_durable(contents: &dyn ContentStore, items: &mut [Outcome]) {
     if !items.iter().any(|item| matches!(item, Outcome::Put(_, Some(_), _))) {
         return;
     }
@@ -321,7 +321,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Returns a resource with unchanged bytes, and holds the copy of the bytes if it still exists.
-fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
+fn relinked(mut resource: Imported, contents: Option<&dyn ContentStore>) -> Outcome {
     let held = resource
         .state
         .content
@@ -332,7 +332,11 @@ fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
 }
 
 /// Reads the files of a batch, and makes their copies durable.
-fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) -> Vec<Outcome> {
+fn look(
+    hasher: &mut Hasher<'_>,
+    batch: Vec<Work>,
+    contents: Option<&dyn ContentStore>,
+) -> Vec<Outcome> {
     let name_of =
         |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let targets: Vec<Target<'_>> = batch
@@ -504,7 +508,7 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
 }
 
 fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work>) -> Vec<Outcome> {
-    let contents = options.contents.as_ref();
+    let contents = options.contents.as_deref();
     if work.len() <= HERE {
         return look(&mut Hasher::new(options, reading), work, contents);
     }
@@ -600,7 +604,7 @@ mod tests {
     #[test]
     fn what_could_not_be_made_durable_is_not_recorded() {
         let place = tempfile::tempdir().unwrap();
-        let contents = Contents::open(place.path()).unwrap();
+        let contents = abreast_contents::Contents::open(place.path()).unwrap();
         let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
         let part = place.path().join(&kept.id().to_string()[..2]);
         std::fs::rename(&part, place.path().join("aside")).unwrap();

@@ -1,8 +1,8 @@
 //! Queue of large files that separate threads read, and the results.
 
 use crate::names::fingerprint::{Fingerprint, fingerprint_of};
-use abreast_contents::PinnedContent;
 use abreast_core::State;
+use abreast_core::contents::PinnedContent;
 use abreast_folder::Stat;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

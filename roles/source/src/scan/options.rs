@@ -3,8 +3,8 @@
 use super::rest::Rest;
 use super::writes::Writes;
 use crate::links::Links;
-use abreast_contents::Contents;
 use abreast_core::Meter;
+use abreast_core::contents::ContentStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub struct IngestOptions {
     pub writes: Arc<Writes>,
     /// Store for a copy of each new content, made before the change is recorded; `None` for sets
     /// without versions.
-    pub contents: Option<Contents>,
+    pub contents: Option<Arc<dyn ContentStore>>,
     /// Whether new resources belong to the initial state of the set, which existed before the set
     /// was created.
     pub first: bool,

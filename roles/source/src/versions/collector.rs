@@ -10,7 +10,7 @@
 //! a day.
 
 use crate::scan::ingest::with_causes;
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, ContentId, LogError, Position, SetId, VersionPolicy};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ enum CollectError {
     #[error(transparent)]
     Log(#[from] LogError),
     #[error(transparent)]
-    Contents(#[from] abreast_contents::Error),
+    Contents(#[from] abreast_core::contents::Error),
 }
 
 /// A running collector. Stop the collector with [`Collector::stop`]; dropping the value also stops
@@ -85,7 +85,7 @@ impl Collector {
     /// The system cannot start a thread.
     pub fn start(
         log: Arc<dyn ChangeLog>,
-        contents: Contents,
+        contents: Arc<dyn ContentStore>,
         sets: Vec<KeptSet>,
     ) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
@@ -140,7 +140,7 @@ impl Drop for Collector {
 /// The log or the folder of contents fails.
 pub fn collect_all(
     log: Arc<dyn ChangeLog>,
-    contents: Contents,
+    contents: Arc<dyn ContentStore>,
     sets: Vec<KeptSet>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut work = Work::new(log, contents, sets);
@@ -157,7 +157,7 @@ struct Checked {
 
 struct Work {
     log: Arc<dyn ChangeLog>,
-    contents: Contents,
+    contents: Arc<dyn ContentStore>,
     sets: Vec<KeptSet>,
     checked: Vec<Checked>,
     /// Whether contents without references may exist.
@@ -170,7 +170,7 @@ struct Work {
 }
 
 impl Work {
-    fn new(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> Self {
+    fn new(log: Arc<dyn ChangeLog>, contents: Arc<dyn ContentStore>, sets: Vec<KeptSet>) -> Self {
         let checked =
             sets.iter().map(|_| Checked { at: Position(0), when: None, complete: false }).collect();
         Self {
@@ -264,6 +264,14 @@ impl Work {
     }
 
     fn remove(&self, id: &ContentId) -> Result<bool, CollectError> {
-        self.contents.remove_unless(id, || Ok(self.log.needs_content(id)?))
+        let mut failed = None;
+        let mut needed = || {
+            self.log.needs_content(id).unwrap_or_else(|error| {
+                failed = Some(error);
+                true
+            })
+        };
+        let removed = self.contents.remove_unless(id, &mut needed)?;
+        failed.map_or(Ok(removed), |error| Err(error.into()))
     }
 }

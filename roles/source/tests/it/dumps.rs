@@ -466,7 +466,7 @@ fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
     };
     (
         Arc::new(move |id| {
-            File::open(folder.join(id.to_string())).map(abreast_contents::Content::File)
+            fs::read(folder.join(id.to_string())).map(abreast_core::contents::Content::of_bytes)
         }),
         put,
     )

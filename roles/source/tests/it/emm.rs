@@ -2,6 +2,7 @@
 
 use crate::world::{BASE, World, body};
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{
     Beginning, Change, ChangeLog, ChangeRecord, Description, Kind, NewSet, Position, SetId, State,
     SystemClock, VersionPolicy, append,

@@ -1,6 +1,7 @@
 //! Sets of entities: the log contains each new state exactly, and no other changes.
 
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
 use abreast_rdf::{Canonical, DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::Private;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 pub(crate) struct Place {
     pub(crate) log: Arc<SqliteLog>,
     pub(crate) set: SetId,
-    pub(crate) contents: Contents,
+    pub(crate) contents: Arc<dyn ContentStore>,
     pub(crate) options: RdfOptions,
     _temporary: tempfile::TempDir,
 }
@@ -33,7 +34,7 @@ impl Place {
         let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
         let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
         let set = log.open_set(&new).unwrap().id;
-        let contents = Contents::open(&temporary.path().join("contents")).unwrap();
+        let contents = Arc::new(Contents::open(&temporary.path().join("contents")).unwrap());
         let mut options = RdfOptions::new(temporary.path());
         options.sort.memory = 1 << 16;
         Self { log, set, contents, options, _temporary: temporary }
@@ -56,7 +57,7 @@ impl Place {
         let target = RdfTarget {
             log: &*self.log,
             set: self.set,
-            contents: &self.contents,
+            contents: &*self.contents,
             kept: None,
             options: &self.options,
         };
@@ -502,7 +503,7 @@ impl Place {
         let target = RdfTarget {
             log: &*self.log,
             set: self.set,
-            contents: &self.contents,
+            contents: &*self.contents,
             kept: None,
             options: &self.options,
         };

@@ -2,6 +2,7 @@
 
 use crate::world::BASE;
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{
     Beginning, Change, ChangeLog, Description, NewSet, SetId, State, SystemClock, append,
 };
@@ -161,6 +162,7 @@ fn content(content: FileContent) -> Vec<u8> {
         FileContent::File(mut file) => {
             file.read_to_end(&mut bytes).unwrap();
         }
+        FileContent::Stored { .. } => panic!("contents are on this machine"),
         FileContent::Part { mut file, start, length } => {
             file.seek(SeekFrom::Start(start)).unwrap();
             file.take(length).read_to_end(&mut bytes).unwrap();

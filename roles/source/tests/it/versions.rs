@@ -2,6 +2,7 @@
 
 use crate::world::{BASE, World, bytes};
 use abreast_contents::Contents;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::{ContentId, KeyRange, Order, State, Version, VersionPolicy};
 use abreast_folder::Folder;
 use abreast_resourcesync::v1_1::{Document, Entry};
@@ -26,7 +27,7 @@ fn keep(world: &World, contents: &Contents) {
     let ingest = IngestOptions {
         settle: Duration::ZERO,
         digests: DigestPolicy::Both,
-        contents: Some(contents.clone()),
+        contents: Some(Arc::new(contents.clone())),
         ..IngestOptions::default()
     };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
@@ -48,7 +49,8 @@ fn kept_set(world: &World, policy: VersionPolicy) -> Vec<KeptSet> {
 }
 
 fn collect(world: &World, contents: &Contents, policy: VersionPolicy) {
-    collect_all(Arc::clone(&world.log), contents.clone(), kept_set(world, policy)).unwrap();
+    collect_all(Arc::clone(&world.log), Arc::new(contents.clone()), kept_set(world, policy))
+        .unwrap();
 }
 
 /// The bytes of each version, or `None` for a deletion.
@@ -125,7 +127,7 @@ fn what_cannot_be_kept_is_not_recorded() {
         std::os::unix::fs::symlink(elsewhere.path(), &place).unwrap();
         let ingest = IngestOptions {
             settle: Duration::ZERO,
-            contents: Some(contents.clone()),
+            contents: Some(Arc::new(contents.clone())),
             ..IngestOptions::default()
         };
         let options = ScanOptions { ingest, ..ScanOptions::default() };
@@ -182,9 +184,12 @@ fn a_running_collection_follows_the_changes() {
     let policy = VersionPolicy { count: Some(1), ..VersionPolicy::default() };
     let orphan = contents.put_bytes(b"a process was killed before it recorded this").unwrap().id();
     let in_use = contents.put_bytes(b"somebody is about to record this").unwrap();
-    let collector =
-        Collector::start(Arc::clone(&world.log), contents.clone(), kept_set(&world, policy))
-            .unwrap();
+    let collector = Collector::start(
+        Arc::clone(&world.log),
+        Arc::new(contents.clone()),
+        kept_set(&world, policy),
+    )
+    .unwrap();
     for round in 0..3 {
         world.write("a", &format!("round {round}"));
         keep(&world, &contents);
@@ -212,7 +217,7 @@ fn what_was_published_before_is_kept_from_its_next_scan_on() {
     // The digest remains MD5: another digest would be a change.
     let ingest = IngestOptions {
         settle: Duration::ZERO,
-        contents: Some(contents.clone()),
+        contents: Some(Arc::new(contents.clone())),
         ..IngestOptions::default()
     };
     let options = ScanOptions { ingest, ..ScanOptions::default() };

@@ -403,6 +403,7 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
     let world = World::new();
     world.write("new", "1");
     let place = world.temporary.path().join("contents");
+    use abreast_core::contents::ContentStore as _;
     let contents = abreast_contents::Contents::open(&place).unwrap();
     // After a failure of the disk, the contents accept no writes until they are opened again.
     let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
@@ -412,7 +413,7 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
     contents.sync().unwrap_err();
     let mut options = WatchOptions::new(&world.folder);
     options.ingest.settle = Duration::ZERO;
-    options.ingest.contents = Some(contents);
+    options.ingest.contents = Some(Arc::new(contents));
     let watch = Watch::start(options, Arc::clone(&world.log), world.set);
     eventually("the failure is reported", || match watch.status().state() {
         WatchState::Failed(reason) => reason.contains("cannot keep a copy of `new` in the store"),

@@ -11,8 +11,8 @@ use crate::program::progress::ProgressArgs;
 use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
-use abreast_contents::Contents;
 use abreast_core::ChangeLog;
+use abreast_core::contents::ContentStore;
 use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{
@@ -58,7 +58,7 @@ pub(super) struct Parts {
     pub(super) log: Arc<dyn ChangeLog>,
     urls: SourceUrls,
     /// The store of contents, if a set has needed it since the start.
-    pub(super) contents: Option<Contents>,
+    pub(super) contents: Option<Arc<dyn ContentStore>>,
     pub(super) dumps: Arc<Dumps>,
     pub(super) push: PushConfig,
     /// Locked: no second process writes the same stores.

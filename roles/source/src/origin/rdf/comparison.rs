@@ -175,7 +175,7 @@ impl Merge<'_> {
         }
         let lines = self.describer.canonical(statements)?;
         match known {
-            Some(known) if known.content == Some(abreast_contents::address_of(&lines)) => {
+            Some(known) if known.content == Some(abreast_core::contents::address_of(&lines)) => {
                 self.report.unchanged += 1;
                 self.plan.refresh(group.iri, hash.0)?;
             }
@@ -195,7 +195,7 @@ impl Merge<'_> {
 /// Returns the first bytes of the digest of these lines.
 pub(in crate::origin) fn fingerprint_of(lines: &[u8]) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
-    let digest = abreast_contents::address_of(lines);
+    let digest = abreast_core::contents::address_of(lines);
     fingerprint.copy_from_slice(&digest.0[..size_of::<Fingerprint>()]);
     fingerprint
 }

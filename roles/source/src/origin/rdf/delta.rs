@@ -371,7 +371,8 @@ impl Application<'_> {
         match content {
             Some(id) => {
                 let kept = match self.target.kept {
-                    Some(view) => view.open_read(&id)?,
+                    Some(open) => open(&id)
+                        .map_err(|error| abreast_core::contents::Error::of_read(&id, error))?,
                     None => self.target.contents.open_read(&id)?,
                 };
                 { kept }.read_to_end(&mut old)?;

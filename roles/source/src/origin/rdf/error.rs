@@ -36,7 +36,7 @@ pub enum RdfError {
     Log(#[from] LogError),
     /// The descriptions cannot be stored.
     #[error(transparent)]
-    Contents(#[from] abreast_contents::Error),
+    Contents(#[from] abreast_core::contents::Error),
     /// Writing to the disk failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),

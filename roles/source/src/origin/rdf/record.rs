@@ -7,7 +7,7 @@ use crate::origin::rdf::description::described;
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::target::{MEDIA_TYPE, RdfTarget};
 use crate::scan::appends::{AppendCounts, Appends};
-use abreast_contents::PinnedContent;
+use abreast_core::contents::PinnedContent;
 use abreast_core::{Action, Change, Description, State};
 use abreast_webtypes::{Algorithm, Digests, Link, Timestamp};
 use md5::{Digest as _, Md5};

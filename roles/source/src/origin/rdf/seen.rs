@@ -212,5 +212,5 @@ fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
         head.created,
         head.resources
     );
-    abreast_contents::address_of(text.as_bytes()).0
+    abreast_core::contents::address_of(text.as_bytes()).0
 }

@@ -1,9 +1,9 @@
 //! Target set and options of reading RDF.
 
+use crate::OpenKept;
 use crate::scan::options::DigestPolicy;
 use crate::scan::rest::Rest;
-use abreast_contents::Contents;
-use abreast_contents::View;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, Finding, Meter, SetId, Severity};
 use abreast_folder::read_sealed;
 use abreast_statements::SortOptions;
@@ -109,9 +109,9 @@ pub struct RdfTarget<'a> {
     /// Number of the set in the log.
     pub set: SetId,
     /// Store of the entities' descriptions.
-    pub contents: &'a Contents,
-    /// Read-only view of the stored descriptions, for a dry run without write access to the store.
-    pub kept: Option<&'a View>,
+    pub contents: &'a dyn ContentStore,
+    /// Function that opens stored descriptions, for a dry run without write access to the store.
+    pub kept: Option<&'a OpenKept>,
     /// Options of reading RDF into the set.
     pub options: &'a RdfOptions,
 }

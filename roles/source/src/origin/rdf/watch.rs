@@ -14,7 +14,7 @@ use crate::origin::sparql::SparqlSet;
 use crate::scan::guard::Peak;
 use crate::scan::pending::UNCLOSED;
 use crate::{Private, WatchState, WatchStatus};
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
@@ -51,7 +51,7 @@ pub struct RdfFolder {
     /// Rules for folders that are not read.
     pub private: Private,
     /// Store of the entities' descriptions.
-    pub contents: Contents,
+    pub contents: Arc<dyn ContentStore>,
     /// Options of reading RDF into the set.
     pub options: RdfOptions,
     /// Path of the record of the last reading. If the files are equal to the record, they are not
@@ -122,7 +122,7 @@ impl RdfFolder {
         let target = RdfTarget {
             log: &*self.log,
             set: self.set,
-            contents: &self.contents,
+            contents: &*self.contents,
             kept: None,
             options: &self.options,
         };

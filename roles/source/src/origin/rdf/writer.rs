@@ -7,7 +7,7 @@ use crate::origin::rdf::description::described;
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadLimits, ReadOptions, Syntax};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub type Described = (String, Option<Vec<u8>>);
 pub struct EntityWriter {
     log: Arc<dyn ChangeLog>,
     set: SetId,
-    contents: Contents,
+    contents: Arc<dyn ContentStore>,
     options: RdfOptions,
     /// Lock that an import holds for writing, and a change of an entity for reading.
     importing: Arc<RwLock<()>>,
@@ -71,7 +71,7 @@ impl EntityWriter {
     pub fn new(
         log: Arc<dyn ChangeLog>,
         set: SetId,
-        contents: Contents,
+        contents: Arc<dyn ContentStore>,
         options: &RdfOptions,
     ) -> Self {
         Self { log, set, contents, options: options.clone(), importing: Arc::default() }
@@ -110,7 +110,13 @@ impl EntityWriter {
         let _importing = self.importing.blocking_write();
         let Self { log, set, contents, options, .. } = self;
         let options = RdfOptions { dry_run, ..options.clone() };
-        let target = RdfTarget { log: &**log, set: *set, contents, kept: None, options: &options };
+        let target = RdfTarget {
+            log: &**log,
+            set: *set,
+            contents: &**contents,
+            kept: None,
+            options: &options,
+        };
         let now = SystemClock.now();
         match import {
             Import::State(input) => replace(target, [Ok(input)], now),
@@ -158,7 +164,7 @@ impl EntityWriter {
                 }
                 continue;
             };
-            let id = abreast_contents::address_of(&lines);
+            let id = abreast_core::contents::address_of(&lines);
             let is_known = known.is_some();
             if known.is_some_and(|known| known.state.content == Some(id)) {
                 unchanged += 1;

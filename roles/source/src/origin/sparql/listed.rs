@@ -345,7 +345,9 @@ impl Poll<'_> {
             self.report.statements += memchr::memchr_iter(b'\n', &canonical.lines).count() as u64;
             self.report.unstable += u64::from(canonical.naming == Naming::Arbitrary);
             match known {
-                Some(known) if content == Some(abreast_contents::address_of(&canonical.lines)) => {
+                Some(known)
+                    if content == Some(abreast_core::contents::address_of(&canonical.lines)) =>
+                {
                     self.report.unchanged += 1;
                     if known.witness != *version {
                         self.plan.refresh(iri, *version)?;

@@ -17,7 +17,7 @@ use super::rdf::{RdfBytes, RdfInput};
 use crate::origin::rdf::RdfError;
 use crate::origin::rdf::RdfReport;
 use crate::origin::rdf::{RdfOptions, RdfTarget};
-use abreast_contents::Contents;
+use abreast_core::contents::ContentStore;
 use abreast_core::{ChangeLog, Clock as _, SetId, SystemClock};
 use abreast_statements::SortOptions;
 use endpoint::{Endpoint, Failure};
@@ -38,7 +38,7 @@ pub struct SparqlSet {
     /// Number of the set in the log.
     pub set: SetId,
     /// Store of the entities' descriptions.
-    pub contents: Contents,
+    pub contents: Arc<dyn ContentStore>,
     /// Options of reading RDF into the set.
     pub options: RdfOptions,
     /// Time of the last poll that fetched all descriptions; `None` before the first poll.
@@ -51,7 +51,7 @@ impl SparqlSet {
         sparql: SparqlOptions,
         log: Arc<dyn ChangeLog>,
         set: SetId,
-        contents: Contents,
+        contents: Arc<dyn ContentStore>,
         options: RdfOptions,
     ) -> Self {
         Self { sparql, log, set, contents, options, reread: None }
@@ -83,7 +83,7 @@ impl SparqlSet {
 
     fn target(&self) -> RdfTarget<'_> {
         let Self { log, set, contents, options, .. } = self;
-        RdfTarget { log: &**log, set: *set, contents, kept: None, options }
+        RdfTarget { log: &**log, set: *set, contents: &**contents, kept: None, options }
     }
 
     async fn poll(&mut self) -> Result<RdfReport, RdfError> {

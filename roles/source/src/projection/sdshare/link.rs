@@ -15,7 +15,7 @@ use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::publisher::Publisher;
 use crate::publish::{Freshness, PublishedSet, tag_of_bytes};
 use crate::{Naming, Representation};
-use abreast_contents::Content;
+use abreast_core::contents::Content;
 use abreast_core::{Resource, State};
 use abreast_rdf::{Syntax, WriteError, can_write};
 use abreast_sdshare::{Link, Relation};
@@ -113,18 +113,16 @@ fn bytes_of(
     };
     let uri = set.urls.naming().uri(&resource.key);
     let content = match set.representations.now().open(&resource.key, &resource.state) {
-        Ok(Representation::File(file) | Representation::Kept(Content::File(file))) => {
-            FileContent::File(file)
-        }
-        Ok(Representation::Kept(Content::Bytes(bytes))) => {
+        Ok(Representation::File(file)) => FileContent::File(file),
+        Ok(Representation::Kept(kept)) => {
             let media_type = resource.state.media_type.as_deref().unwrap_or(BYTES);
-            made(publisher, media_type, bytes.into_inner())?
+            stored(publisher, media_type, &resource.state, kept)?
         }
         Ok(Representation::Elsewhere) => {
             return Err(FileError::NotFound(format!("its bytes are at {uri}")));
         }
         // The file was removed or is being written; the log will have the change soon.
-        Err(_) => return Err(later("the resource is being changed")),
+        Err(_) => return Err(changing()),
     };
     Ok(PublishedFile {
         content,
@@ -169,6 +167,28 @@ fn description_in(
 }
 
 /// Content of a file that was rendered for this request.
+fn changing() -> FileError {
+    later("the resource is being changed")
+}
+
+/// A stored content, as the file or the bytes that it is on this machine.
+fn stored(
+    publisher: &Publisher,
+    media_type: &str,
+    state: &State,
+    kept: Content,
+) -> Result<FileContent, FileError> {
+    if let Some(bytes) = kept.in_memory() {
+        return made(publisher, media_type, bytes.to_vec());
+    }
+    if let Some(file) = kept.file() {
+        let file = file.try_clone_to_owned().map_err(|_| changing())?;
+        return Ok(FileContent::File(file.into()));
+    }
+    let tag = state.content.map(|id| id.to_string()).unwrap_or_default();
+    Ok(FileContent::Stored { tag, content: kept })
+}
+
 fn made(publisher: &Publisher, media_type: &str, bytes: Vec<u8>) -> Result<FileContent, FileError> {
     let tag = tag_of_bytes(media_type, &bytes);
     let body = publisher.body(bytes).map_err(|error| match error.kind() {

@@ -1,23 +1,46 @@
 //! Pins: contents that must not be removed yet, because a row that refers to them is being written.
 
-use abreast_core::ContentId;
+use crate::ContentId;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of pins for each address. Each put and each removal locks it for a short time.
+/// The number of pins for each address in this process.
 #[derive(Default)]
-pub(crate) struct Pins(Mutex<HashMap<ContentId, usize>>);
+pub struct Pins(Mutex<HashMap<ContentId, usize>>);
+
+impl fmt::Debug for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pins").field("addresses", &self.lock().len()).finish()
+    }
+}
 
 impl Pins {
     /// Pins an address until the returned value is dropped.
-    pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> PinnedContent {
+    pub fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> PinnedContent {
         *self.lock().entry(id).or_insert(0) += 1;
         PinnedContent { id, length, pins: Arc::clone(self) }
     }
 
-    /// Prevents new pins while the returned guard is held.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ContentId, usize>> {
+    /// Whether an address is pinned now.
+    pub fn is_pinned(&self, id: &ContentId) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// Whether no address is pinned now.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Acts unless the address is pinned; no address can be pinned meanwhile.
+    pub fn unless_pinned<T>(&self, id: &ContentId, act: impl FnOnce() -> T) -> Option<T> {
+        let pins = self.lock();
+        let result = (!pins.contains_key(id)).then(act);
+        drop(pins);
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ContentId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -37,14 +60,15 @@ impl PinnedContent {
         self.id
     }
 
-    pub(crate) fn with_length(mut self, length: u64) -> Self {
-        self.length = length;
-        self
-    }
-
     /// Number of the stored bytes.
     pub const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The same pin with the number of bytes, which was unknown when it was made.
+    pub const fn with_length(mut self, length: u64) -> Self {
+        self.length = length;
+        self
     }
 }
 
@@ -68,7 +92,7 @@ impl Drop for PinnedContent {
 
 impl fmt::Debug for PinnedContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept")
+        f.debug_struct("PinnedContent")
             .field("id", &self.id)
             .field("length", &self.length)
             .finish_non_exhaustive()

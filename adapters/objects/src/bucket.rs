@@ -1,0 +1,158 @@
+//! A prefix of an object store, with the threads that serve the connections.
+
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::{BackoffConfig, ObjectStore, RetryConfig};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Handle, Runtime};
+
+/// Time limit for a new connection to an object store.
+const CONNECT_LIMIT: &str = "5 seconds";
+/// Repeats of a request after a passing failure, and the time until the last repeat.
+const REPEATS: usize = 6;
+const REPEAT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The address of a prefix in an object store, and the way to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BucketOptions {
+    /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from
+    /// the environment variables that Amazon's own programs use.
+    pub url: String,
+    /// Settings with precedence over the environment, with the keys of the crate `object_store`,
+    /// such as `aws_endpoint`.
+    pub settings: Vec<(String, String)>,
+}
+
+/// The reason why an object store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address or a setting is wrong.
+    #[error(transparent)]
+    Options(#[from] object_store::Error),
+    /// The folder of a store in files cannot be made.
+    #[error(transparent)]
+    Folder(io::Error),
+    /// The system cannot start a thread.
+    #[error("cannot start the threads for the connections")]
+    Threads(#[source] io::Error),
+}
+
+/// An open prefix of an object store.
+#[derive(Debug)]
+pub struct Bucket {
+    backend: Arc<dyn ObjectStore>,
+    prefix: String,
+    has_metadata: bool,
+    /// The runtime of all requests from any thread, since a connection exists only as long as its
+    /// runtime.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Bucket {
+    /// Prepares connections; connects when one is used. Requests are repeated for minutes, as bulk
+    /// transfers need it.
+    ///
+    /// # Errors
+    /// The address or a setting is wrong, or the folder of a store in files cannot be made.
+    pub fn open(options: &BucketOptions) -> Result<Self, OpenError> {
+        if let Some(folder) = options.url.strip_prefix("file://") {
+            std::fs::create_dir_all(folder).map_err(OpenError::Folder)?;
+            let backend = LocalFileSystem::new_with_prefix(folder)?;
+            let mut bucket = Self::of(Arc::new(backend), "")?;
+            bucket.has_metadata = false;
+            return Ok(bucket);
+        }
+        let backend = s3(options, &[])?.build()?;
+        Self::of(Arc::new(backend), prefix_of(&options.url))
+    }
+
+    /// As [`Self::open`], for S3 and callers that wait: a request and its repeats end within the
+    /// limit.
+    ///
+    /// # Errors
+    /// The address or a setting is wrong.
+    pub(crate) fn open_within(options: &BucketOptions, limit: Duration) -> Result<Self, OpenError> {
+        let limits = [
+            ("connect_timeout", CONNECT_LIMIT.to_owned()),
+            ("timeout", format!("{} ms", limit.as_millis())),
+        ];
+        let repeats = RetryConfig {
+            backoff: BackoffConfig { max_backoff: Duration::from_secs(2), ..Default::default() },
+            max_retries: REPEATS,
+            retry_timeout: REPEAT_LIMIT.min(limit),
+        };
+        let backend = s3(options, &limits)?.with_retry(repeats).build()?;
+        Self::of(Arc::new(backend), prefix_of(&options.url))
+    }
+
+    /// A prefix of an open store; empty for all of the store.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub fn of(backend: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, OpenError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("objects")
+            .enable_all()
+            .build()
+            .map_err(OpenError::Threads)?;
+        let prefix = prefix.trim_matches('/').to_owned();
+        Ok(Self { backend, prefix, has_metadata: true, runtime: Some(runtime) })
+    }
+
+    /// The whole store, whose keys start with the prefix.
+    pub fn backend(&self) -> &Arc<dyn ObjectStore> {
+        &self.backend
+    }
+
+    /// The start of all keys, without a slash at its ends.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether the store records metadata of objects.
+    pub fn has_metadata(&self) -> bool {
+        self.has_metadata
+    }
+
+    /// The runtime of the connections.
+    pub fn handle(&self) -> &Handle {
+        self.runtime.as_ref().expect("there until it is dropped").handle()
+    }
+
+    /// Blocks until the answer is there, or its time is over (`None`).
+    pub(crate) fn wait<T>(&self, limit: Duration, answer: impl Future<Output = T>) -> Option<T> {
+        self.handle().block_on(async { tokio::time::timeout(limit, answer).await.ok() })
+    }
+}
+
+/// The client of S3: given settings have precedence over limits, and these over the environment.
+fn s3(
+    options: &BucketOptions,
+    limits: &[(&str, String)],
+) -> Result<AmazonS3Builder, object_store::Error> {
+    // One provider of cryptography for the whole program; an earlier call has installed the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = AmazonS3Builder::from_env().with_url(&options.url);
+    let given = options.settings.iter().map(|(name, value)| (name.as_str(), value));
+    for (name, value) in limits.iter().map(|(name, value)| (*name, value)).chain(given) {
+        builder = builder.with_config(name.parse()?, value);
+    }
+    Ok(builder)
+}
+
+/// The prefix in `s3://BUCKET/PREFIX`.
+fn prefix_of(url: &str) -> &str {
+    url.splitn(4, '/').nth(3).unwrap_or_default()
+}

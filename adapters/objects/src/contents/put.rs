@@ -1,0 +1,277 @@
+//! Writing contents. Every object is durable when the store has confirmed it.
+
+use super::read::Ranges;
+use super::{CONTENTS, Inner, RENEWALS};
+use crate::failure::failed;
+use abreast_core::ContentId;
+use abreast_core::contents::{ContentHasher, Error, ErrorKind, PinnedContent, address_of};
+use bytes::Bytes;
+use object_store::path::Path as Key;
+use object_store::{
+    GetOptions, GetRange, MultipartUpload, ObjectStoreExt as _, PutMode, PutOptions,
+};
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 * 1024;
+/// Maximum length in bytes of a content that is sent without a question whether it is stored.
+const UNASKED: usize = 64 * 1024;
+/// Length in bytes of the parts of a large content, which limits the memory for a call.
+const PART: u64 = 8 << 20;
+/// Maximum number of parts of an object in S3.
+const PARTS_MAX: u64 = 10_000;
+/// Maximum length in bytes of an object in S3.
+const OBJECT_MAX: u64 = 5 << 40;
+/// Maximum length in bytes of an object that S3 copies by one request.
+const COPIED_MAX: u64 = 5 << 30;
+/// Time limit for giving up an upload that failed.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
+/// Attempts to renew an object that other nodes renew at the same time.
+const ATTEMPTS: usize = 3;
+
+impl Inner {
+    pub(super) fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
+        let pinned = self.pins.pin(address_of(bytes), bytes.len() as u64);
+        if bytes.len() <= UNASKED {
+            self.put_small(&pinned.id(), Bytes::copy_from_slice(bytes))?;
+        } else {
+            self.put_large(&pinned, &mut { bytes })?;
+        }
+        Ok(pinned)
+    }
+
+    pub(super) fn put_reader(
+        &self,
+        reader: &mut dyn Read,
+        limit: u64,
+    ) -> Result<PinnedContent, Error> {
+        let (first, is_whole) = first_part(reader, limit)?;
+        if is_whole {
+            return self.put_bytes(first.get_ref());
+        }
+        // The key follows from the last byte, so the bytes wait in a file.
+        let mut file = tempfile::tempfile_in(&self.options.temporary).map_err(spooling)?;
+        let mut hasher = ContentHasher::default();
+        pass(&mut first.chain(reader), limit, &mut hasher, &mut |bytes| {
+            file.write_all(bytes).map_err(spooling)
+        })?;
+        file.rewind().map_err(spooling)?;
+        let (id, length) = hasher.finish();
+        let pinned = self.pins.pin(id, length);
+        self.put_large(&pinned, &mut file)?;
+        Ok(pinned)
+    }
+
+    pub(super) fn put_file(
+        &self,
+        file: BorrowedFd<'_>,
+        limit: u64,
+        seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<PinnedContent, Error> {
+        // A copy of the handle; both have one offset.
+        let mut file = File::from(file.try_clone_to_owned().map_err(Error::input)?);
+        file.rewind().map_err(Error::input)?;
+        let (first, is_whole) = first_part(&mut file, limit)?;
+        if is_whole {
+            seen(first.get_ref()).map_err(Error::input)?;
+            return self.put_bytes(first.get_ref());
+        }
+        let mut hasher = ContentHasher::default();
+        pass(&mut first.chain(&mut file), limit, &mut hasher, &mut |bytes| {
+            seen(bytes).map_err(Error::input)
+        })?;
+        file.rewind().map_err(Error::input)?;
+        let (id, length) = hasher.finish();
+        let pinned = self.pins.pin(id, length);
+        self.put_large(&pinned, &mut file)?;
+        Ok(pinned)
+    }
+
+    pub(super) fn hold(&self, id: &ContentId) -> Result<Option<PinnedContent>, Error> {
+        // Pin first, so that `sync` asks for its mark.
+        let pinned = self.pins.pin(*id, 0);
+        for attempt in 1.. {
+            let Some(meta) = self.head(id)? else { return Ok(None) };
+            if self.is_fresh(&meta) {
+                return Ok(Some(pinned.with_length(meta.size)));
+            }
+            match self.renew(id, meta.size) {
+                Ok(()) => return Ok(Some(pinned.with_length(meta.size))),
+                // Another node has renewed or removed it meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts a content if the store does not have it; if it has, asks for its bytes and age.
+    fn put_small(&self, id: &ContentId, bytes: Bytes) -> Result<(), Error> {
+        use object_store::Error as E;
+        let (key, task) = (self.key(CONTENTS, id), storing(id));
+        let put = |mode: PutMode| {
+            let options = PutOptions { mode, ..PutOptions::default() };
+            self.backend().put_opts(&key, bytes.clone().into(), options)
+        };
+        match self.answer(&task, put(PutMode::Create))? {
+            Ok(_) => return Ok(()),
+            // The others are of stores without conditional writes.
+            Err(E::AlreadyExists { .. } | E::NotImplemented { .. } | E::NotSupported { .. }) => {}
+            Err(cause) => return Err(failed(&task, cause)),
+        }
+        if self.has_same(id, &key, &bytes)? {
+            return Ok(());
+        }
+        self.ask(&task, put(PutMode::Overwrite)).map(|_| ())
+    }
+
+    /// Whether the store has an object with these bytes that is fresh.
+    fn has_same(&self, id: &ContentId, key: &Key, bytes: &Bytes) -> Result<bool, Error> {
+        if bytes.is_empty() {
+            return Ok(self.head(id)?.is_some_and(|meta| meta.size == 0 && self.is_fresh(&meta)));
+        }
+        let range = GetRange::Bounded(0..bytes.len() as u64);
+        let found = self.answer(&storing(id), async {
+            let options = GetOptions::new().with_range(Some(range));
+            let found = self.backend().get_opts(key, options).await?;
+            let meta = found.meta.clone();
+            Ok((meta, found.bytes().await?))
+        })?;
+        // After an error, as of an object that is removed or empty, the bytes are written.
+        Ok(found.is_ok_and(|(meta, found)| {
+            meta.size == bytes.len() as u64 && found == *bytes && self.is_fresh(&meta)
+        }))
+    }
+
+    /// Writes a large content if the store does not have it, or it is old.
+    fn put_large(&self, pinned: &PinnedContent, reader: &mut dyn Read) -> Result<(), Error> {
+        let (id, length) = (pinned.id(), pinned.length());
+        let found = self.head(&id)?;
+        if found.is_some_and(|meta| meta.size == length && self.is_fresh(&meta)) {
+            return Ok(());
+        }
+        self.write(&id, length, reader)
+    }
+
+    /// Writes a content, in parts if it is long. The digest is compared before the object becomes
+    /// visible.
+    fn write(&self, id: &ContentId, length: u64, reader: &mut dyn Read) -> Result<(), Error> {
+        let (key, task) = (self.key(CONTENTS, id), storing(id));
+        if length > OBJECT_MAX {
+            return Err(Error::too_long(OBJECT_MAX));
+        }
+        if length <= PART {
+            let mut bytes = Vec::with_capacity(length as usize);
+            reader.take(length + 1).read_to_end(&mut bytes).map_err(Error::input)?;
+            if address_of(&bytes) != *id {
+                return Err(changed());
+            }
+            return self.ask(&task, self.backend().put(&key, bytes.into())).map(|_| ());
+        }
+        let mut upload = self.ask(&task, self.backend().put_multipart(&key))?;
+        let written = self.write_parts(&task, (id, length), upload.as_mut(), reader);
+        if written.is_err() {
+            // A rule of the bucket removes the parts of uploads whose node was killed.
+            let _ = self.bucket.wait(ABORT_LIMIT, upload.abort());
+        }
+        written
+    }
+
+    fn write_parts(
+        &self,
+        task: &str,
+        content: (&ContentId, u64),
+        upload: &mut dyn MultipartUpload,
+        reader: &mut dyn Read,
+    ) -> Result<(), Error> {
+        let (id, length) = content;
+        let part_length = PART.max(length.div_ceil(PARTS_MAX));
+        let mut hasher = ContentHasher::default();
+        loop {
+            let mut part = Vec::with_capacity(part_length as usize);
+            reader.take(part_length).read_to_end(&mut part).map_err(Error::input)?;
+            if part.is_empty() {
+                break;
+            }
+            hasher.update(&part);
+            if hasher.length() > length {
+                return Err(changed());
+            }
+            self.ask(task, upload.put_part(part.into()))?;
+        }
+        if hasher.finish() != (*id, length) {
+            return Err(changed());
+        }
+        self.ask(task, upload.complete()).map(|_| ())
+    }
+
+    /// Writes an object again, so that its age is zero. The store copies it twice, since S3 does
+    /// not copy an object to its own key.
+    fn renew(&self, id: &ContentId, length: u64) -> Result<(), Error> {
+        if length > COPIED_MAX {
+            let ranges = Ranges { inner: self, id: *id, offset: 0, length };
+            return self.write(id, length, &mut ranges.buffered());
+        }
+        let (key, copy) = (self.key(CONTENTS, id), self.key(RENEWALS, id));
+        let task = format!("renew the kept content {id}");
+        self.ask(&task, self.backend().copy(&key, &copy))?;
+        self.ask(&task, self.backend().copy(&copy, &key))?;
+        match self.ask(&task, self.backend().delete(&copy)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads at most a part; returns whether the reader was at its end.
+fn first_part(reader: &mut dyn Read, limit: u64) -> Result<(io::Cursor<Vec<u8>>, bool), Error> {
+    let mut first = Vec::new();
+    reader.take(PART + 1).read_to_end(&mut first).map_err(Error::input)?;
+    if first.len() as u64 > limit {
+        return Err(Error::too_long(limit));
+    }
+    let is_whole = first.len() as u64 <= PART;
+    Ok((io::Cursor::new(first), is_whole))
+}
+
+/// Reads to the end, passing the bytes on to `to`.
+fn pass(
+    reader: &mut dyn Read,
+    limit: u64,
+    hasher: &mut ContentHasher,
+    to: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = match reader.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::input(error)),
+        };
+        hasher.update(&chunk[..read]);
+        if hasher.length() > limit {
+            return Err(Error::too_long(limit));
+        }
+        to(&chunk[..read])?;
+    }
+}
+
+fn storing(id: &ContentId) -> String {
+    format!("keep the content {id}")
+}
+
+fn changed() -> Error {
+    Error::input(io::Error::other("the bytes were changed while they were read"))
+}
+
+fn spooling(cause: io::Error) -> Error {
+    let kind = match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
+        _ => ErrorKind::Other,
+    };
+    Error::new(kind, "cannot write a temporary file for a content to keep").with_cause(cause)
+}

@@ -1,0 +1,91 @@
+//! Errors of an object store as errors of a store of contents.
+
+use abreast_core::contents::{Error, ErrorKind};
+use std::time::Duration;
+
+const BUSY: &str = "\n  help: check the service and the network; the call can be repeated";
+const DENIED: &str = "\n  help: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and that they permit to \
+                      read, write, delete and list objects";
+const NO_BUCKET: &str = "\n  help: create the bucket, or correct the address or AWS_REGION";
+const FULL: &str = "\n  help: free space in the object store, then try again";
+
+/// The error for a task that the store refused.
+pub(crate) fn failed(task: &str, cause: object_store::Error) -> Error {
+    use object_store::Error as E;
+    let (kind, help) = match &cause {
+        _ if is_no_bucket(&cause) => (ErrorKind::Other, NO_BUCKET),
+        E::NotFound { .. } => (ErrorKind::NotFound, ""),
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => (ErrorKind::Other, DENIED),
+        E::Generic { .. } | E::JoinError { .. } => of_status(&cause),
+        // Two writers at the same time; the store asks to repeat the request.
+        E::AlreadyExists { .. } => (ErrorKind::Busy, BUSY),
+        _ => (ErrorKind::Other, ""),
+    };
+    Error::new(kind, format!("cannot {task}{help}")).with_cause(cause)
+}
+
+/// The error for a task that took too long.
+pub(crate) fn late(task: &str, limit: Duration) -> Error {
+    let message = format!("cannot {task}: the object store did not answer within {limit:?}{BUSY}");
+    Error::new(ErrorKind::Busy, message)
+}
+
+/// The store's answer to a request that failed, or no answer.
+fn of_status(cause: &object_store::Error) -> (ErrorKind, &'static str) {
+    match status(cause) {
+        Some(507) => (ErrorKind::Full, FULL),
+        Some(status) if (400..500).contains(&status) && !matches!(status, 408 | 425 | 429) => {
+            (ErrorKind::Other, "")
+        }
+        _ => (ErrorKind::Busy, BUSY),
+    }
+}
+
+/// The status in the text of an error, since the crate's type is private.
+fn status(cause: &object_store::Error) -> Option<u16> {
+    texts(cause).find_map(|text| {
+        let (_, status) = text.split_once("status code: ")?;
+        status.get(..3)?.parse().ok()
+    })
+}
+
+/// Whether the store responds that the bucket is missing, and not an object.
+fn is_no_bucket(cause: &object_store::Error) -> bool {
+    texts(cause).any(|text| text.contains("NoSuchBucket"))
+}
+
+/// The texts of an error and its causes.
+fn texts(error: &object_store::Error) -> impl Iterator<Item = String> {
+    let first: &dyn std::error::Error = error;
+    std::iter::successors(Some(first), |error| error.source()).map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_kind_by_which_callers_act() {
+        let generic =
+            |text: &str| object_store::Error::Generic { store: "S3", source: text.into() };
+        let of = |cause| failed("put an object", cause).kind();
+        for (text, kind) in [
+            ("error sending request", ErrorKind::Busy),
+            (
+                "Server returned non-2xx status code: 503 Service Unavailable: SlowDown",
+                ErrorKind::Busy,
+            ),
+            ("Server returned non-2xx status code: 429 Too Many Requests: ", ErrorKind::Busy),
+            ("Server returned non-2xx status code: 400 Bad Request: ", ErrorKind::Other),
+            ("Server returned non-2xx status code: 507 Insufficient Storage: ", ErrorKind::Full),
+        ] {
+            assert_eq!(of(generic(text)), kind, "{text}");
+        }
+        let missing = |text: &str| object_store::Error::NotFound {
+            path: "a".to_owned(),
+            source: text.into(),
+        };
+        assert_eq!(of(missing("NoSuchKey")), ErrorKind::NotFound);
+        assert_eq!(of(missing("<Code>NoSuchBucket</Code>")), ErrorKind::Other);
+    }
+}

@@ -1,0 +1,10 @@
+//! Objects in S3 and compatible services.
+#![doc = include_str!("../README.md")]
+
+mod bucket;
+mod contents;
+mod failure;
+
+pub use bucket::{Bucket, BucketOptions, OpenError};
+pub use contents::{S3Contents, S3ContentsOptions};
+pub use object_store;
