@@ -14,7 +14,7 @@ use crate::config::{File, ListenConfig};
 use crate::program::service::{self, Service};
 use crate::program::signals::{Request, Signals};
 use crate::store::database::Database;
-use crate::store::stores::{Stores, Task, token_place};
+use crate::store::stores::{Stores, Task, open_hub, token_place};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site};
@@ -208,7 +208,11 @@ fn serve(config: &HubConfig) -> Result<()> {
         ..ApiOptions::at(token_place(&config.data, database.as_ref()), config.data.clone())
     });
     let api = Some(api.context("cannot read the tokens of the API")?);
-    let delivery = config.push.start(&config.data, database.as_ref(), urls.base())?;
+    let store = match &database {
+        Some(database) => database.hub()?,
+        None => open_hub(&stores.path("hub.db"))?,
+    };
+    let delivery = config.push.start(store, urls.base())?;
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
     let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);

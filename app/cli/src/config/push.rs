@@ -4,7 +4,7 @@ use crate::config::settings::{HubFile, NotifyFile, XmppFile};
 use crate::config::webhook::WebhookConfig;
 use crate::config::webhook_body::webhook_body;
 use crate::config::xmpp::XmppConfig;
-use crate::store::database::Database;
+use abreast_core::hub::HubStore;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
@@ -190,16 +190,7 @@ impl PushConfig {
     }
 
     /// Starts the hub. It renders notifications from a site that is set later.
-    pub(crate) fn start(
-        &self,
-        data: &Path,
-        database: Option<&Database>,
-        base_url: &str,
-    ) -> Result<Delivery> {
-        let store = match database {
-            Some(database) => database.hub()?,
-            None => crate::store::stores::open_hub(&data.join("hub.db"))?,
-        };
+    pub(crate) fn start(&self, store: Arc<dyn HubStore>, base_url: &str) -> Result<Delivery> {
         let hubs = self.hubs.iter().map(|hub| (hub.clone(), self.submit));
         let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));
         let webhooks = self.webhooks.values().flatten();

@@ -66,7 +66,7 @@ pub(crate) fn open_log(path: &Path) -> Result<SqliteLog> {
         .with_context(|| format!("cannot open the store `{}`", path.display()))
 }
 
-/// Opens the store of a hub in a folder.
+/// Opens the store of a hub in a file.
 ///
 /// # Errors
 /// It cannot be opened, or another process has it open.

@@ -1,7 +1,6 @@
 //! Dead letters: notifications that were given up.
 
-use super::progress::text;
-use super::rows::shard_column;
+use super::rows::{error_text, shard_column};
 use super::transaction::HubTransaction;
 use crate::postgres::failure::Failure;
 use crate::postgres::statements::params;
@@ -33,7 +32,7 @@ pub(crate) fn add(run: &mut HubTransaction<'_>, letters: &[NewLetter<'_>]) -> Re
             column(|one| one.letter.first.0 as i64) => INT8_ARRAY,
             column(|one| one.letter.last.0 as i64) => INT8_ARRAY,
             column(|one| one.letter.letters as i64) => INT8_ARRAY,
-            letters.iter().map(|one| text(&one.letter.error)).collect::<Vec<_>>() => TEXT_ARRAY,
+            letters.iter().map(|one| error_text(&one.letter.error)).collect::<Vec<_>>() => TEXT_ARRAY,
             column(|one| one.letter.time.as_micros()) => INT8_ARRAY,
         ],
     )

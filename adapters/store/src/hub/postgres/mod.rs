@@ -4,6 +4,7 @@ mod changes;
 mod job;
 mod letters;
 mod loaded;
+mod node;
 mod nodes;
 mod open;
 mod progress;

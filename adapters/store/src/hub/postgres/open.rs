@@ -1,6 +1,6 @@
 //! Opening the store of a hub on PostgreSQL.
 
-use super::nodes::Node;
+use super::node::Node;
 use super::store::PostgresHub;
 use super::writer::HubWriter;
 use crate::database::queue::Queue;

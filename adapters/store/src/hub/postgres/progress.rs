@@ -1,9 +1,8 @@
 //! Progress of targets, which is recorded without the lock of the hub.
 
 use super::letters::{self, NewLetter};
-use super::rows::{micros, shard_column};
+use super::rows::{error_text, micros, shard_column};
 use super::transaction::{Answer, HubTransaction, NodeLease};
-use crate::hub::numbers::cut;
 use crate::postgres::failure::Failure;
 use crate::postgres::statements::params;
 use abreast_core::hub::{ATTEMPTS_MAX, Attempt, Progress, TargetId};
@@ -202,7 +201,7 @@ fn write_failures(
             column(|one| i64::from(one.attempt.number)) => INT8_ARRAY,
             column(|one| one.attempt.time.as_micros()) => INT8_ARRAY,
             failures.iter().map(|one| one.attempt.status.map(i32::from)).collect::<Vec<_>>() => INT4_ARRAY,
-            failures.iter().map(|one| text(one.error)).collect::<Vec<_>>() => TEXT_ARRAY,
+            failures.iter().map(|one| error_text(one.error)).collect::<Vec<_>>() => TEXT_ARRAY,
             column(|one| one.attempt.took.as_micros() as i64) => INT8_ARRAY,
         ],
     )?;
@@ -215,9 +214,4 @@ fn write_failures(
             column(|one| one.row - ATTEMPTS_MAX) => INT8_ARRAY,
         ],
     )
-}
-
-/// An error text that PostgreSQL can store.
-pub(crate) fn text(error: &str) -> String {
-    cut(error).replace('\0', "\u{fffd}")
 }

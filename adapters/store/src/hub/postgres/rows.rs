@@ -1,6 +1,6 @@
 //! Reads rows of PostgreSQL into topics, targets and verifications.
 
-use crate::hub::numbers::{kind_of, mode_of};
+use crate::hub::numbers::{cut, kind_of, mode_of};
 use crate::postgres::failure::Failure;
 use abreast_core::hub::{
     HUB_SHARDS, HubShard, NewVerification, Secret, Target, TargetId, TargetKind, Topic,
@@ -154,4 +154,9 @@ pub(crate) fn offset(row: &Row, column: usize) -> Result<Offset, Failure> {
 
 pub(crate) fn count(row: &Row, column: usize) -> Result<u32, Failure> {
     Ok(u32::try_from(row.try_get::<_, i64>(column)?).unwrap_or(u32::MAX))
+}
+
+/// An error text that PostgreSQL can store.
+pub(crate) fn error_text(error: &str) -> String {
+    cut(error).replace('\0', "\u{fffd}")
 }

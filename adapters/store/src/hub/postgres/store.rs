@@ -2,7 +2,7 @@
 
 use super::job::{Job, Needs};
 use super::loaded::Wanted;
-use super::nodes::Node;
+use super::node::Node;
 use super::transaction::{Answer, HubTransaction};
 use super::{progress, summary, targets, topics, verifications};
 use crate::database::queue::Queue;

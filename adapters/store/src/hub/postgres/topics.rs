@@ -3,7 +3,7 @@
 use super::rows::{
     notification_columns, offset, read_notification, read_topic, topic_columns, url_hash,
 };
-use super::transaction::{Answer, HubTransaction, check_texts};
+use super::transaction::{Answer, HubTransaction, Published, check_texts};
 use crate::hub::numbers::{READ_BYTES_MAX, TRIM_MAX};
 use crate::hub::topic_states::{TopicState, TopicStates};
 use crate::postgres::client::Client;
@@ -18,14 +18,6 @@ use tokio_postgres::types::Type;
 
 /// Notifications that are written by one statement.
 const PART: usize = 1_000;
-
-/// A notification whose row is not written yet.
-pub(crate) struct Published {
-    topic: i64,
-    number: i64,
-    time: i64,
-    content: Arc<NewNotification>,
-}
 
 const STATES: &str =
     "SELECT id, head, trimmed, bytes, time FROM abreast.topics WHERE revision > $1";

@@ -1,13 +1,13 @@
 //! One transaction of the hub, and the values that its writer caches.
 
 use super::loaded::Loaded;
-use super::topics::Published;
 use crate::hub::topic_states::{TopicState, TopicStates};
 use crate::postgres::failure::Failure;
 use crate::postgres::statements::{Statements, params};
-use abreast_core::{ErrorKind, LogError, TopicId};
+use abreast_core::{ErrorKind, LogError, NewNotification, TopicId};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio_postgres::Row;
 
 /// The outer result is the database's; the inner result is that of the request.
@@ -26,6 +26,14 @@ pub(crate) struct HubTransaction<'c> {
     pub(crate) touched: BTreeSet<TopicId>,
     /// Notifications whose rows are not written yet.
     pub(crate) published: Vec<Published>,
+}
+
+/// A notification whose row is not written yet.
+pub(crate) struct Published {
+    pub(crate) topic: i64,
+    pub(crate) number: i64,
+    pub(crate) time: i64,
+    pub(crate) content: Arc<NewNotification>,
 }
 
 /// The lease of the node that records progress.

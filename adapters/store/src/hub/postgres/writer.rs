@@ -3,7 +3,7 @@
 use super::job::{Job, Needs};
 use super::letters;
 use super::loaded::{Loaded, Wanted};
-use super::nodes::{Node, database_now};
+use super::node::{Node, database_now};
 use super::transaction::{HubState, HubTransaction, LOCK_HUB, LOCK_WRITER, NodeLease};
 use super::{targets, topics};
 use crate::database::queue::{AbandonOnDrop, Queue, QueueItem as _, answer};

@@ -10,7 +10,7 @@ use crate::config::push::{Delivery, PushConfig, SitePublisher};
 use crate::program::progress::ProgressArgs;
 use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
-use crate::store::stores::{Stores, Task};
+use crate::store::stores::{Stores, Task, open_hub};
 use abreast_core::ChangeLog;
 use abreast_core::contents::ContentStore;
 use abreast_net::ServerCertificate;
@@ -163,7 +163,7 @@ impl Running {
         let api = Api::new(api_options(&config.api, data));
         let api = Some(api.context("cannot read the tokens of the API")?);
         let mut delivery = if parts.push.is_wanted() {
-            Some(parts.push.start(data, None, parts.urls.base())?)
+            Some(parts.push.start(open_hub(&parts.stores.path("hub.db"))?, parts.urls.base())?)
         } else {
             None
         };

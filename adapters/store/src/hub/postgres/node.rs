@@ -1,0 +1,90 @@
+//! This process among the nodes: its lease, one row of the database.
+
+use super::topics::each;
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use abreast_core::{ErrorKind, LogError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// The database's clock, in microseconds. Leases use no other clock.
+macro_rules! database_now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(crate) use database_now;
+
+/// This process among the nodes.
+pub(crate) struct Node {
+    name: String,
+    pub(crate) lease: Duration,
+    /// Number of the present lease, if there was one.
+    id: Mutex<Option<i64>>,
+}
+
+impl Node {
+    pub(crate) fn new(name: String, lease: Duration) -> Self {
+        Self { name, lease, id: Mutex::new(None) }
+    }
+
+    /// Number of the present or last lease; `None` before the first.
+    pub(crate) fn id(&self) -> Option<i64> {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<i64>> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lease_micros(&self) -> i64 {
+        i64::try_from(self.lease.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Renews the lease, or starts a new one after its end.
+    pub(crate) fn renew(&self, client: &Client) -> Result<i64, LogError> {
+        const DOING: &str = "cannot renew the lease of the node";
+        let mut id = self.lock();
+        if let Some(known) = *id {
+            let sql = concat!(
+                "UPDATE abreast.nodes SET until = ",
+                database_now!(),
+                " + $2 WHERE id = $1 AND until > ",
+                database_now!(),
+                " RETURNING id"
+            );
+            let params: [Param<'_>; 2] = [(&known, Type::INT8), (&self.lease_micros(), Type::INT8)];
+            if !client.query(DOING, sql, &params)?.is_empty() {
+                return Ok(known);
+            }
+            tracing::warn!("the lease of this node is over; it starts again without its targets");
+        }
+        let sql = concat!(
+            "INSERT INTO abreast.nodes (name, started, until) VALUES ($1, ",
+            database_now!(),
+            ", ",
+            database_now!(),
+            " + $2) RETURNING id"
+        );
+        let params: [Param<'_>; 2] = [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8)];
+        let rows = client.query(DOING, sql, &params)?;
+        let new = first(DOING, &rows, |row| Ok(row.try_get(0)?))?;
+        *id = Some(new);
+        Ok(new)
+    }
+}
+
+/// A value of a statement, with its type.
+pub(crate) type Param<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// The only row of an answer.
+pub(crate) fn first<T>(
+    doing: &str,
+    rows: &[Row],
+    read: impl FnMut(&Row) -> Result<T, Failure>,
+) -> Result<T, LogError> {
+    let missing = || LogError::new(ErrorKind::Io, format!("{doing}: the database answered no row"));
+    each(doing, rows, read)?.pop().ok_or_else(missing)
+}
