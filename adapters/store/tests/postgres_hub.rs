@@ -307,8 +307,8 @@ fn nodes_publish_in_one_topic_without_gaps() {
 }
 
 #[test]
-fn a_crash_of_the_database_loses_no_notification_and_no_progress() {
-    let name = "a_crash_of_the_database_loses_no_notification_and_no_progress";
+fn a_crash_loses_no_notification_and_no_progress() {
+    let name = "a_crash_loses_no_notification_and_no_progress";
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let mut server = Postgres::start(&programs);
     let url = server.create("crash");

@@ -2,7 +2,7 @@
 
 use crate::LogError;
 
-/// Longest record, in bytes.
+/// Most bytes in the content of a record.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A record and its number.

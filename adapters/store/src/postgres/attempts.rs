@@ -33,7 +33,7 @@ pub(crate) enum Prepared<'c, A> {
     Known,
 }
 
-/// The repetitions of one writer.
+/// Repeats the transactions of a writer.
 #[derive(Default)]
 pub(crate) struct Attempts {
     /// Whether the last attempt found the database out of reach: then a transaction is tried once.

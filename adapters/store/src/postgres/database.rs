@@ -1,4 +1,4 @@
-//! A database that is open for the stores of one process.
+//! A database that is open for all stores of a process.
 
 use crate::postgres::client::Client;
 use crate::postgres::options::PostgresOptions;

@@ -26,7 +26,7 @@ pub(crate) struct NodeArgs {
     /// Folder for temporary files of this node, if the store is in a database
     #[arg(long, value_name = "DIR", env = "ABREAST_SCRATCH")]
     scratch: Option<PathBuf>,
-    /// Name of this node among those that share a database [default: the name of the machine]
+    /// Name of this node, if several share a database [default: the name of the machine]
     #[arg(long, value_name = "NAME", env = "ABREAST_NODE")]
     node: Option<String>,
 }
@@ -129,7 +129,7 @@ impl DatabaseConfig {
         Self { url: url.to_owned(), password: None, ca_file: None, node: host_name(), lease: LEASE }
     }
 
-    /// Its URL, without a password.
+    /// The URL for messages, without a password.
     pub(crate) fn shown(&self) -> String {
         crate::values::hidden_logins::shown(&self.url)
     }

@@ -168,9 +168,8 @@ fn within(time: Duration, what: &str, mut so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn accepted_notifications_arrive_in_order_while_nodes_and_the_database_fail() {
-    let name =
-        "hub_nodes::accepted_notifications_arrive_in_order_while_nodes_and_the_database_fail";
+fn notifications_arrive_in_order_while_nodes_fail() {
+    let name = "hub_nodes::notifications_arrive_in_order_while_nodes_fail";
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let many = usize::from(number("ABREAST_TEST_KILLS").is_some());
     let (faults, seed) = (kills(FAULTS), seed(1));

@@ -17,7 +17,7 @@ pub(crate) struct Tokens {
 
 struct LoadedTokens {
     looked: Instant,
-    /// What was seen when the tokens were read.
+    /// The state of the place when the tokens were read.
     seen: Option<Seen>,
     tokens: Arc<Vec<Token>>,
     /// The tokens were damaged at the start.

@@ -20,7 +20,7 @@ pub enum TokenPlace {
     Shared(Arc<dyn Records>),
 }
 
-/// What shows that the tokens changed: inode, length and modification time of a file, or the number
+/// A mark of a version of the tokens: inode, length and modification time of a file, or the number
 /// of a record.
 pub(super) type Seen = (u64, u64, i128);
 
@@ -49,7 +49,7 @@ impl TokenPlace {
     }
 
     /// Changes the tokens. Changes by several processes come one after the other, so that no change
-    /// is lost; `change` may be called again with what another process left.
+    /// is lost; `change` may be called again with the tokens of another process.
     ///
     /// # Errors
     /// The tokens cannot be read or written, or the change is refused; then they stay as they are.
@@ -76,7 +76,7 @@ impl TokenPlace {
         }
     }
 
-    /// What shows a change of the tokens; `None` if there is neither file nor record, or if it
+    /// A mark that changes with the tokens; `None` if there is neither file nor record, or if it
     /// cannot be read.
     pub(super) fn seen(&self) -> Option<Seen> {
         match self {

@@ -7,7 +7,7 @@ use abreast_core::hub::{ChangedTarget, HubChanges, HubShard, TargetId};
 use abreast_core::{LogError, TopicId};
 use tokio_postgres::types::{ToSql, Type};
 
-/// Revisions in one answer. A revision has at most the requests of one group.
+/// Most revisions in an answer. Each has at most the requests of a group.
 const REVISIONS: i64 = 20;
 
 const DOING: &str = "cannot read the changes of other nodes";

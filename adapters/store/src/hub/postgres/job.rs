@@ -29,7 +29,7 @@ pub(crate) enum Needs {
 pub(crate) struct Job {
     bytes: usize,
     pub(crate) needs: Needs,
-    /// The target that is read together with those of other requests.
+    /// The target, which is read together with the targets of other requests.
     pub(crate) wanted: Option<Wanted>,
     task: Box<dyn Task>,
 }

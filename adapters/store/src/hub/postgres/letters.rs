@@ -9,7 +9,7 @@ use abreast_core::hub::{ALL_DEAD_LETTERS_MAX, DEAD_LETTERS_MAX, DeadLetter, Targ
 /// A dead letter to be stored.
 pub(crate) struct NewLetter<'p> {
     pub(crate) id: TargetId,
-    /// Number of its row among those of the target.
+    /// Number of its row among all letters to the target.
     pub(crate) row: i64,
     pub(crate) letter: &'p DeadLetter,
 }

@@ -11,7 +11,7 @@ use abreast_core::LogError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Options of a node among those that share a store.
+/// Options of a node that shares a store with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeOptions {
     /// The name under which status and logs of other nodes show this node.

@@ -178,7 +178,7 @@ fn write_sent(run: &mut HubTransaction<'_>, sent: &BTreeMap<i64, &Attempt>) -> R
     )
 }
 
-/// Writes failures, and deletes those of a target that are too many.
+/// Writes failures, and deletes the oldest failures of a target.
 fn write_failures(
     run: &mut HubTransaction<'_>,
     failures: &[NewFailure<'_>],

@@ -66,7 +66,7 @@ impl PostgresHub {
         self.queue.push(Job::new(bytes, needs, None, work, done));
     }
 
-    /// Asks for a change of one target.
+    /// Requests a change of a single target.
     fn change<T: Send + 'static>(
         &self,
         wanted: Wanted,
@@ -248,7 +248,7 @@ impl TopicLog for PostgresHub {
             Payload::Changes { .. } => 0,
         };
         let notification = Arc::new(notification);
-        // A notification is written without a round trip of its own.
+        // Notifications share a round trip.
         let bytes = ROW_BYTES / 8 + body + notification.links.len();
         self.ask(bytes, Needs::Hub, move |run| topics::publish(run, topic, &notification), done);
     }

@@ -43,7 +43,7 @@ impl HubAccess {
             return Ok(Self::Server { runtime, client: Client::new(Shared::new(options)), base });
         }
         if let Some(database) = database_of(args)? {
-            // Other nodes may have the store open, and read what is changed here.
+            // Other nodes may have the store open, and follow its changes.
             let store = Database::connect(&database)?.hub()?;
             return Ok(Self::Store { store, _stores: None, _read: None });
         }

@@ -18,7 +18,7 @@ settings! {
         /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
         /// one node.
         scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;
-        /// Name of this node among those that share a database. Default: the name of the machine.
+        /// Name of this node, if several share a database. Default: the name of the machine.
         node: Option<String>, flag "--node", env "ABREAST_NODE", restart true;
         /// Access to the database of `data`.
         database: Option<DatabaseFile>, table DATABASE, restart true;
