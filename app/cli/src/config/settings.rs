@@ -45,6 +45,7 @@ mod tests {
     fn keys_that_are_read_are_declared() {
         let read = [
             keys_of::<File>(),
+            keys_of::<server::DatabaseFile>(),
             keys_of::<server::TlsFile>(),
             keys_of::<server::KnownFile>(),
             keys_of::<InstitutionFile>(),
@@ -130,7 +131,9 @@ mod tests {
                 (set, format!("{:?}", config.map_err(|error| error.to_string())))
             };
             let is_of_set = table.name.starts_with(['`']) || table.name.starts_with("[[set");
-            let is_left_out = table.name == "[xmpp]" && cfg!(not(feature = "xmpp"));
+            // Only a hub alone has a database.
+            let is_left_out =
+                table.name == "[database]" || table.name == "[xmpp]" && cfg!(not(feature = "xmpp"));
             for key in table.keys.iter().filter(|_| !is_left_out) {
                 let Some(default) = key.default().filter(|default| !default.is_array()) else {
                     continue;

@@ -4,6 +4,7 @@ use crate::config::access::AccessArgs;
 use crate::config::{File, ServeConfig};
 use crate::program::errors::ExitCodeError;
 use crate::program::errors::UsageError;
+use crate::store::data_folder::refuse_database;
 use crate::store::stores::{Stores, Task, open_log};
 use crate::store::unwritable_store::Readable;
 use abreast_core::{
@@ -150,6 +151,7 @@ impl Local {
         resources: String,
         task: Task,
     ) -> Result<Self> {
+        refuse_database(data)?;
         if task == Task::Read && !crate::program::there::is_file(&data.join("source.db"))? {
             let message = format!(
                 "there is no store in `{}`\n  help: name the folder that has source.db",

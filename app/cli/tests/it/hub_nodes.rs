@@ -350,7 +350,9 @@ fn settings_of_a_node_are_checked() {
     let url = format!("postgres://abreast:hidden-word@{nobody}/abreast");
     refused(&["hub", "--data", &url], "`scratch`: a node needs a folder");
     refused(&["serve", ".", "--data", &url], "only a hub alone can be in a database");
-    refused(&["import", "--set", "a", "--data", &url, "-"], "needs the folder of a store");
+    for command in ["import", "log"] {
+        refused(&[command, "a", "--data", &url], "needs the folder of a store");
+    }
     let answer = run(abreast().args(["token", "list", "--data", &url]));
     let text = String::from_utf8_lossy(&answer.stderr).into_owned();
     assert!(text.contains("cannot open the database"), "{text}");

@@ -12,14 +12,15 @@ settings! {
         listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
         /// Public base URL: every URL in every document starts with it. Default: `http://`, with `tls` `https://`, and the listen address.
         base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
-        /// Folder of the store. Default: `.abreast` in the published folder, if there is only one set. Or the URL of a
-        /// PostgreSQL database that several nodes share, `postgres://USER@HOST:PORT/NAME` ([nodes.md](nodes.md)).
+        /// Folder of the store; of a hub alone, also the URL of a PostgreSQL database that several nodes share,
+        /// `postgres://USER@HOST:PORT/NAME` ([nodes.md](nodes.md)). Default: `.abreast` in the published folder, if there is
+        /// only one set.
         data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
         /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
         /// one node.
-        scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;
+        scratch: Option<PathBuf>, restart true;
         /// Name of this node, if several share a database. Default: the name of the machine.
-        node: Option<String>, flag "--node", env "ABREAST_NODE", restart true;
+        node: Option<String>, restart true;
         /// Access to the database of `data`.
         database: Option<DatabaseFile>, table DATABASE, restart true;
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
