@@ -30,6 +30,7 @@ CREATE TABLE abreast.hub_shards (
   shard SMALLINT PRIMARY KEY,
   owner BIGINT
 ) WITH (fillfactor = 50);
+CREATE INDEX hub_shards_by_owner ON abreast.hub_shards (owner);
 INSERT INTO abreast.hub_shards (shard) SELECT generate_series(0, 1023);
 
 -- A URL can be longer than an entry of an index: rows are found by the first 16 bytes of its SHA-256.

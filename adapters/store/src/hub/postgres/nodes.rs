@@ -2,7 +2,7 @@
 
 use super::changes;
 use super::node::{Param, database_now, first};
-use super::rows::{read_target, read_verification, target_columns, verification_columns};
+use super::rows::{read_target, read_verification, target_page, verification_columns};
 use super::store::PostgresHub;
 use super::topics::{each, limit_column};
 use abreast_core::LogError;
@@ -89,8 +89,7 @@ impl HubNodes for PostgresHub {
         limit: usize,
     ) -> Result<Vec<Target>, LogError> {
         const DOING: &str = "cannot read the targets of a shard";
-        const SQL: &str =
-            concat!(target_columns!(), " WHERE shard = $1 AND id > $2 ORDER BY id LIMIT $3");
+        const SQL: &str = target_page!("shard = $1 AND id > $2 ORDER BY id LIMIT $3");
         let limit = limit_column(limit);
         let params: [Param<'_>; 3] =
             [(&(shard.0 as i16), Type::INT2), (&after.0, Type::INT8), (&limit, Type::INT8)];

@@ -25,6 +25,18 @@ macro_rules! target_columns {
          first_failed, next_at, replayed FROM abreast.targets JOIN abreast.progress USING (shard, id)"
     };
 }
+/// A page of targets with the columns of [`read_target`]. The targets are chosen first, by an index:
+/// the planner would sort all joined rows.
+macro_rules! target_page {
+    ($chosen:literal) => {
+        concat!(
+            "SELECT id, topic_id, kind, address, secret, lease_until, created, generation, cursor, attempts, \
+             first_failed, next_at, replayed FROM (SELECT * FROM abreast.targets WHERE ",
+            $chosen,
+            ") AS targets JOIN abreast.progress USING (shard, id) ORDER BY id"
+        )
+    };
+}
 /// Columns of a verification, in the order [`read_verification`] expects.
 macro_rules! verification_columns {
     () => {
@@ -38,7 +50,9 @@ macro_rules! notification_columns {
         "number, time, media_type, links, after, last, body"
     };
 }
-pub(crate) use {notification_columns, target_columns, topic_columns, verification_columns};
+pub(crate) use {
+    notification_columns, target_columns, target_page, topic_columns, verification_columns,
+};
 
 /// Bytes of a URL's hash in the tables.
 const HASH_BYTES: usize = 16;

@@ -2,7 +2,7 @@
 
 use super::rows::{
     count, micros, numbered, offset, read_kind, read_target, shard_column, shard_of,
-    target_columns, time, unknown, url_hash,
+    target_columns, target_page, time, unknown, url_hash,
 };
 use super::topics::{each, limit_column};
 use super::transaction::{Answer, HubTransaction, check_texts};
@@ -202,7 +202,7 @@ pub(crate) fn page(
     after: TargetId,
     limit: usize,
 ) -> Result<Vec<Target>, LogError> {
-    const SQL: &str = concat!(target_columns!(), " WHERE id > $1 ORDER BY id LIMIT $2");
+    const SQL: &str = target_page!("id > $1 ORDER BY id LIMIT $2");
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
         [(&after.0, Type::INT8), (&limit_column(limit), Type::INT8)];
     each(
@@ -218,8 +218,7 @@ pub(crate) fn page_of(
     after: TargetId,
     limit: usize,
 ) -> Result<Vec<Target>, LogError> {
-    const SQL: &str =
-        concat!(target_columns!(), " WHERE topic_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+    const SQL: &str = target_page!("topic_id = $1 AND id > $2 ORDER BY id LIMIT $3");
     let rows = client.query(
         "cannot read the targets",
         SQL,
