@@ -45,10 +45,12 @@ fn first(inner: &Inner, id: &ContentId) -> Result<(ObjectMeta, Bytes), Error> {
             Some(meta) if meta.size == 0 => Ok((meta, Bytes::new())),
             Some(_) if *id == address_of(b"") => Err(damaged(id)),
             Some(_) => Err(error),
-            None => {
+            None if *id == address_of(b"") => {
                 let message = format!("the content {id} is not kept");
                 Err(Error::new(ErrorKind::NotFound, message))
             }
+            // The bucket is missing, which an answer without a body does not show.
+            None => Err(error),
         },
         got => got,
     }
