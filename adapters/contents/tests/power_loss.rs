@@ -108,12 +108,16 @@ fn examine(path: &Path, acknowledged: u64, whole: bool, context: &str) {
     for id in &all {
         let mut bytes = Vec::new();
         // A large one that was not made durable may be torn, as nothing names it.
-        match contents.open_read(id) {
-            Ok(mut content) => content.read_to_end(&mut bytes).map(drop).unwrap(),
+        let read = match contents.open_read(id) {
+            Ok(mut content) => content.read_to_end(&mut bytes),
             Err(error) => panic!("{context}: {error}"),
-        }
+        };
         let is_file = path.join(&id.to_string()[..2]).join(&id.to_string()[2..]).exists();
         let is_whole = blake3::hash(&bytes).as_bytes() == id.as_bytes();
+        match read {
+            Ok(_) => assert!(is_whole, "{context}: {id} was read although it is torn"),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{context}"),
+        }
         let must_be = (1..=acknowledged).any(|step| self::id(step) == *id);
         assert!(is_whole || is_file && !must_be, "{context}: {id} is torn");
         if let Ok(view) = &seen

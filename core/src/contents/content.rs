@@ -123,7 +123,7 @@ mod tests {
     fn a_content_is_read_from_any_offset() {
         let mut content = Content::of_bytes(b"abcdef".to_vec());
         let mut other = content.clone();
-        let mut read = |content: &mut Content| {
+        let read = |content: &mut Content| {
             let mut text = String::new();
             content.read_to_string(&mut text).unwrap();
             text

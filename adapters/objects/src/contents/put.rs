@@ -36,7 +36,7 @@ impl Inner {
     pub(super) fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
         let pinned = self.pins.pin(address_of(bytes), bytes.len() as u64);
         if bytes.len() <= UNASKED {
-            self.put_small(&pinned.id(), Bytes::copy_from_slice(bytes))?;
+            self.put_small(&pinned.id(), &Bytes::copy_from_slice(bytes))?;
         } else {
             self.put_large(&pinned, &mut { bytes })?;
         }
@@ -109,7 +109,7 @@ impl Inner {
     }
 
     /// Puts a content if the store does not have it; if it has, asks for its bytes and age.
-    fn put_small(&self, id: &ContentId, bytes: Bytes) -> Result<(), Error> {
+    fn put_small(&self, id: &ContentId, bytes: &Bytes) -> Result<(), Error> {
         use object_store::Error as E;
         let (key, task) = (self.key(CONTENTS, id), storing(id));
         let put = |mode: PutMode| {
@@ -122,7 +122,7 @@ impl Inner {
             Err(E::AlreadyExists { .. } | E::NotImplemented { .. } | E::NotSupported { .. }) => {}
             Err(cause) => return Err(failed(&task, cause)),
         }
-        if self.has_same(id, &key, &bytes)? {
+        if self.has_same(id, &key, bytes)? {
             return Ok(());
         }
         self.ask(&task, put(PutMode::Overwrite)).map(|_| ())

@@ -44,11 +44,12 @@ fn first(inner: &Inner, id: &ContentId) -> Result<(ObjectMeta, Bytes), Error> {
         Err(error) if error.kind() == ErrorKind::Other => match inner.head(id)? {
             Some(meta) if meta.size == 0 => Ok((meta, Bytes::new())),
             Some(_) if *id == address_of(b"") => Err(damaged(id)),
-            Some(_) => Err(error),
-            None => {
+            None if *id == address_of(b"") => {
                 let message = format!("the content {id} is not kept");
                 Err(Error::new(ErrorKind::NotFound, message))
             }
+            // `None` also if the bucket is missing, which an answer without a body does not show.
+            _ => Err(error),
         },
         got => got,
     }
@@ -93,7 +94,7 @@ pub(super) struct Ranges<'a> {
     pub(super) length: u64,
 }
 
-impl<'a> Ranges<'a> {
+impl Ranges<'_> {
     /// A reader that fetches as much as possible by each request.
     pub(super) fn buffered(self) -> BufReader<Self> {
         BufReader::with_capacity(FETCHED_MAX as usize, self)

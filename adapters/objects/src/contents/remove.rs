@@ -26,11 +26,9 @@ impl Inner {
         let (mark, task) = (self.key(REMOVALS, id), removing(id));
         let started = Instant::now();
         self.ask(&task, self.backend().put(&mark, Vec::new().into()))?;
-        let is_due = self.is_due(id).and_then(|is_due| {
-            // A node that puts waits for a limited time only.
-            let is_late = started.elapsed() > self.options.answer_limit;
-            Ok(is_due && !is_late)
-        });
+        // A node that puts waits for a limited time only.
+        let is_late = || started.elapsed() > self.options.answer_limit;
+        let is_due = self.is_due(id).map(|is_due| is_due && !is_late());
         if let Ok(true) = is_due {
             // The mark stays after an error, since the store may still carry out the request.
             self.delete(id, CONTENTS)?;

@@ -13,12 +13,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// An object store, and the prefix of a node's keys.
+type Prefix = (Arc<dyn ObjectStore>, String);
+
 /// Nodes that use an object store.
 struct Nodes {
     /// Makes a node of the store with this number.
     node: Box<dyn Fn(u32) -> Arc<dyn ContentStore>>,
     /// The object store with this number, and the prefix in it.
-    backend: Box<dyn Fn(u32) -> (Arc<dyn ObjectStore>, String)>,
+    backend: Box<dyn Fn(u32) -> Prefix>,
     grace: Duration,
     number: u32,
 }

@@ -1,6 +1,7 @@
 //! The changes that a running watch records, and the time until they are recorded.
 
 use crate::world::World;
+use abreast_core::contents::ContentStore as _;
 use abreast_core::filter::Filter;
 use abreast_core::{Kind, Position};
 use abreast_source::WatchState;
@@ -403,7 +404,6 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
     let world = World::new();
     world.write("new", "1");
     let place = world.temporary.path().join("contents");
-    use abreast_core::contents::ContentStore as _;
     let contents = abreast_contents::Contents::open(&place).unwrap();
     // After a failure of the disk, the contents accept no writes until they are opened again.
     let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
