@@ -132,15 +132,20 @@ impl Engine {
                 continue;
             };
             let (topic_url, head) = (Arc::clone(&topic.url), topic.head);
-            // The targets of a lost shard leave the table soon.
-            let Some(entry) = table.get_mut(place).filter(|entry| {
-                entry.epoch == epoch
-                    && entry.doing == TargetActivity::Ready
-                    && self.held.has_loaded(entry.id)
-            }) else {
+            let entry = table
+                .get_mut(place)
+                .filter(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Ready);
+            let Some(entry) = entry else {
                 lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
             };
+            if !self.held.has_loaded(entry.id) {
+                // The shard is being loaded, which then starts this delivery; or it is lost, and its
+                // targets leave the table soon.
+                entry.doing = TargetActivity::Idle;
+                lanes.finish(&exchange, ExchangeEnd::Silent, begun);
+                continue;
+            }
             if self.is_over(entry, time) {
                 entry.doing = TargetActivity::Idle;
                 let (topic, address) = (entry.topic, entry.address.clone());

@@ -263,3 +263,20 @@ fn event_streams_have_the_notifications_of_other_nodes() {
     let event = runtime.block_on(events.next()).unwrap().unwrap();
     assert_eq!(&event.body[..], b"from the first");
 }
+
+#[test]
+fn a_publication_while_shards_are_loaded_is_delivered() {
+    let (nodes, server) = (Nodes::new(LEASE), Server::willing());
+    let first = nodes.start(0);
+    eventually("all shards", || nodes.shared.shards_of(0) == SHARDS);
+    nodes.subscribe(&[&first], &server);
+    let second = nodes.start(1);
+    second.store.delay_loads(Duration::from_millis(100));
+    for number in 1..=100 {
+        second.say(&format!("{number}"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let seen = wait_all(&server, 100);
+    assert_complete(&seen, 100);
+    assert!(second.hub.metrics().targets > 0);
+}

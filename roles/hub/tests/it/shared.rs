@@ -57,6 +57,8 @@ pub(crate) struct SharedHub {
     /// How late the answers to renewals, and to reads of notifications, arrive.
     delay: Mutex<Duration>,
     delay_of_reads: Mutex<Duration>,
+    /// How long a shard is loaded after its targets were read.
+    delay_of_loads: Mutex<Duration>,
 }
 
 impl Shared {
@@ -71,6 +73,7 @@ impl Shared {
             is_cut: AtomicBool::new(false),
             delay: Mutex::default(),
             delay_of_reads: Mutex::default(),
+            delay_of_loads: Mutex::default(),
         })
     }
 
@@ -123,6 +126,10 @@ impl SharedHub {
 
     pub(crate) fn delay_reads(&self, delay: Duration) {
         *self.delay_of_reads.lock().unwrap() = delay;
+    }
+
+    pub(crate) fn delay_loads(&self, delay: Duration) {
+        *self.delay_of_loads.lock().unwrap() = delay;
     }
 
     fn connected(&self) -> Result<(), LogError> {
@@ -242,6 +249,7 @@ impl HubNodes for SharedHub {
         after: VerificationId,
         limit: usize,
     ) -> Result<Vec<Verification>, LogError> {
+        std::thread::sleep(*self.delay_of_loads.lock().unwrap());
         let mut found = self.shared.hub.verifications(after, 10_000)?;
         found.retain(|verification| HubShard::of_verification(verification.id) == shard);
         found.truncate(limit);
