@@ -53,6 +53,16 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
         "needs accounts of an XMPP server; xmpp.rs has them",
     ),
     ("docs/python.md", "pip install target", "downloads packages and measures for minutes"),
+    (
+        "docs/nodes.md",
+        "sudo -u postgres",
+        "needs an installed PostgreSQL; hub_nodes.rs has a server",
+    ),
+    (
+        "docs/nodes.md",
+        "abreast token create",
+        "needs that database; hub_nodes.rs runs both commands",
+    ),
     ("docs/emm.md", "ABREAST_TEST_SEEDS", "runs the tests"),
     ("docs/resourcesync-0.1.md", "ABREAST_TEST_PROSODY", "runs the tests"),
     ("docs/simulation.md", "cargo ", "runs the tests"),
