@@ -121,7 +121,7 @@ impl DatabaseConfig {
         if problems.is_empty() {
             return Ok(database);
         }
-        Err(crate::config::faults::refused(file.origins.place("", problems).into_iter().collect()))
+        Err(crate::config::faults::refused(file.origins.place("", problems).collect()))
     }
 
     /// The database at a URL of the command line.

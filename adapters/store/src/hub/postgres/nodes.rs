@@ -69,8 +69,8 @@ impl HubNodes for PostgresHub {
     }
 
     fn leave(&self) -> Result<(), LogError> {
-        let Some(id) = self.node.id() else { return Ok(()) };
         const SQL: &str = "DELETE FROM abreast.nodes WHERE id = $1";
+        let Some(id) = self.node.id() else { return Ok(()) };
         self.client.query("cannot end the lease of the node", SQL, &[(&id, Type::INT8)]).map(drop)
     }
 

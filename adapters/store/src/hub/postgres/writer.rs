@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 /// Interval of deletions of old rows.
-const PRUNE_EVERY: Duration = Duration::from_mins(10);
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// Most dead letters deleted in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 /// Age at which the record of a writer's last batch is deleted.
@@ -83,7 +83,9 @@ impl HubWriter {
                 }
             }
             Err(failure) => {
-                group.into_iter().for_each(|job| answer(|| job.refuse(copy_of(&failure))));
+                for job in group {
+                    answer(|| job.refuse(copy_of(&failure)));
+                }
             }
         }
     }

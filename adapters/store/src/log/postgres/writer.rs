@@ -145,13 +145,11 @@ impl LogWriter {
         unknown: &mut Option<Box<Attempt>>,
     ) -> Result<Box<Attempt>, Failed<Attempt>> {
         let client = Arc::clone(&self.client);
-        match self.prepare(&client, set, work, unknown.is_some())? {
-            Some(prepared) => commit(prepared, unknown),
-            None => {
-                let results = work.iter().map(|_| Err(no_set(set))).collect();
-                Ok(Box::new(Attempt { results, cached: None }))
-            }
+        if let Some(prepared) = self.prepare(&client, set, work, unknown.is_some())? {
+            return commit(prepared, unknown);
         }
+        let results = work.iter().map(|_| Err(no_set(set))).collect();
+        Ok(Box::new(Attempt { results, cached: None }))
     }
 
     /// Writes the jobs in a transaction; `None` if there is no such set.
