@@ -47,6 +47,10 @@ impl NodeArgs {
 
 /// The database, and this node.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "only the feature `postgres` connects")
+)]
 pub(crate) struct DatabaseConfig {
     pub(crate) url: String,
     pub(crate) password: Option<Password>,

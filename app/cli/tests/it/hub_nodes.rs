@@ -39,7 +39,7 @@ struct Nodes {
     place: PathBuf,
     url: String,
     token: String,
-    nodes: Vec<Option<Running>>,
+    running: Vec<Option<Running>>,
     ports: Arc<RwLock<Vec<u16>>>,
 }
 
@@ -59,9 +59,9 @@ impl Nodes {
         let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
         let ports = Arc::new(RwLock::new(vec![0; NODES]));
         let (place, url) = (place.to_owned(), url.to_owned());
-        let mut nodes = Self { place, url, token, nodes: Vec::new(), ports };
+        let mut nodes = Self { place, url, token, running: Vec::new(), ports };
         for number in 0..NODES {
-            nodes.nodes.push(None);
+            nodes.running.push(None);
             nodes.run(number);
         }
         nodes
@@ -71,9 +71,10 @@ impl Nodes {
         let config = self.place.join(format!("{number}.toml"));
         let scratch = self.place.join(format!("scratch-{number}"));
         let text = format!(
-            "data = {:?}\nscratch = {:?}\nnode = \"{number}\"\nbase_url = \"http://hub.example.org/\"\n\
+            "data = \"{}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"http://hub.example.org/\"\n\
              [database]\nlease = \"{LEASE}s\"\n[hub]\nallow_topics = [\"http://example.org/\"]\nprivate_callbacks = true\n",
-            self.url, scratch
+            self.url,
+            scratch.display()
         );
         std::fs::write(&config, text).unwrap();
         let mut command = abreast();
@@ -85,7 +86,7 @@ impl Nodes {
         let address = unused_address();
         let node = Running::start(&mut self.command(number, &address.to_string()));
         self.ports.write().unwrap()[number] = address.port();
-        self.nodes[number] = Some(node);
+        self.running[number] = Some(node);
         eventually("the node is ready", || {
             get(&address.to_string(), "/readyz").is_some_and(|(status, _)| status == 200)
         });
@@ -93,11 +94,11 @@ impl Nodes {
 
     /// Ends a node at once.
     fn kill(&mut self, number: usize) {
-        drop(self.nodes[number].take());
+        drop(self.running[number].take());
     }
 
     fn signal(&self, number: usize, signal: &str) {
-        let pid = self.nodes[number].as_ref().unwrap().0.id().to_string();
+        let pid = self.running[number].as_ref().unwrap().0.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
@@ -334,7 +335,7 @@ fn any_node_answers_and_operators_need_no_server() {
     });
     // A stop hands everything over at once.
     for number in 0..NODES {
-        assert_eq!(stop(nodes.nodes[number].take().unwrap()), Some(0));
+        assert_eq!(stop(nodes.running[number].take().unwrap()), Some(0));
     }
     assert_eq!(server.sql("hub", "SELECT count(*) FROM abreast.nodes"), "0");
 }
