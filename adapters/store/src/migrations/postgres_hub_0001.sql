@@ -7,19 +7,20 @@
 CREATE TABLE abreast.hub (
   id                SMALLINT PRIMARY KEY CHECK (id = 0),
   revision          BIGINT   NOT NULL,
-  topics            BIGINT   NOT NULL,  -- number of topics, which is also the last topic's number
+  topics            BIGINT   NOT NULL,
   targets           BIGINT   NOT NULL,
   verifications     BIGINT   NOT NULL,
-  last_target       BIGINT   NOT NULL,  -- numbers that were given out
+  last_topic        BIGINT   NOT NULL,  -- numbers that were given out, in random steps: a number that a
+  last_target       BIGINT   NOT NULL,  -- failover lost is then not given to another one
   last_verification BIGINT   NOT NULL,
   last_ended        BIGINT   NOT NULL
 ) WITH (fillfactor = 50);
-INSERT INTO abreast.hub VALUES (0, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO abreast.hub VALUES (0, 0, 0, 0, 0, 1000, 0, 0, 0);
 
 -- Nodes with a valid lease. A row is locked while the node records progress, and deleted by another
 -- node when the lease is over.
 CREATE TABLE abreast.nodes (
-  id      BIGINT           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id      BIGINT           PRIMARY KEY,  -- random, so that a restored database gives none out again
   name    TEXT COLLATE "C" NOT NULL,
   started BIGINT           NOT NULL,
   until   BIGINT           NOT NULL

@@ -52,6 +52,8 @@ impl Records for PostgresRecords {
         revision.map(|revision| revision as u64).map_err(failed)
     }
 
+    /// Numbers grow in random steps, so that a number which a failover lost is not given out again.
+    ///
     /// If the answer of the database is lost, the change may be recorded, and `false` is returned when
     /// the repetition finds the new number: the caller then reads the record, and finds its change.
     fn replace_record(&self, name: &str, revision: u64, bytes: &[u8]) -> Result<bool, LogError> {
@@ -64,9 +66,9 @@ impl Records for PostgresRecords {
         }
         let rows = self.client.query(
             "cannot change a record",
-            "INSERT INTO abreast.records AS old (name, revision, bytes) SELECT $1, 1, $3 WHERE $2 = 0 \
+            "INSERT INTO abreast.records AS old (name, revision, bytes) SELECT $1, 1 + floor(random() * 1000000)::bigint, $3 WHERE $2 = 0 \
              OR EXISTS (SELECT FROM abreast.records WHERE name = $1) \
-             ON CONFLICT (name) DO UPDATE SET revision = old.revision + 1, bytes = excluded.bytes \
+             ON CONFLICT (name) DO UPDATE SET revision = old.revision + excluded.revision, bytes = excluded.bytes \
              WHERE old.revision = $2 RETURNING revision",
             &[(&name, Type::TEXT), (&(revision as i64), Type::INT8), (&bytes, Type::BYTEA)],
         )?;

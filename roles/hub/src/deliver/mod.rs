@@ -183,6 +183,31 @@ impl Engine {
         }
     }
 
+    /// Forgets all targets and topics, and reads the topics again: the store has lost changes, so
+    /// offsets and numbers in memory may have another meaning now. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn start_again(&self) -> Result<(), LogError> {
+        let own: Vec<Arc<str>> = {
+            let mut state = self.lock();
+            state.lanes.abort(|_| true);
+            for place in state.table.places() {
+                state.table.remove(place);
+            }
+            state.table.drop_progress(|_| true);
+            let topics = std::mem::take(&mut state.table.topics);
+            state.urls.clear();
+            state.listeners.clear();
+            state.forgotten.clear();
+            topics.into_values().filter(|topic| topic.own).map(|topic| topic.url).collect()
+        };
+        self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.cache.clear();
+        self.load_topics()?;
+        own.iter().try_for_each(|url| self.open_topic(url, true).map(drop))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

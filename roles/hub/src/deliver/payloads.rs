@@ -238,6 +238,11 @@ impl PayloadCache {
         self.keep(key, size);
     }
 
+    /// Forgets all notifications.
+    pub(crate) fn clear(&self) {
+        *self.lock() = CachedPayloads::default();
+    }
+
     /// Reads a notification from the store, with its bytes.
     pub(crate) fn read(
         &self,

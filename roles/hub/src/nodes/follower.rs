@@ -212,7 +212,7 @@ impl Follower {
         let shards: BTreeSet<_> = self.engine.held.current().into_iter().collect();
         self.release(&shards);
         self.engine.held.unloaded(&shards);
-        self.engine.load_topics()
+        self.engine.start_again()
     }
 
     /// Applies changes; those that were applied before have no effect.

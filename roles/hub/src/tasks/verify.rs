@@ -30,6 +30,8 @@ use tokio::sync::{Notify, oneshot};
 
 /// Requests read from the store at once.
 const PAGE: usize = 1_000;
+/// Pause before the next attempt after a failure of the store.
+const STORE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Verifies requests at their callbacks.
 pub(crate) struct Verifier {
@@ -180,8 +182,13 @@ impl Verifier {
             Ok(Ok(Some(found))) => found,
             Ok(Ok(None)) => return self.forget(&job),
             Ok(Err(error)) => {
-                tracing::error!(%error, "a request to be verified cannot be read; it is verified after the next start");
-                return self.forget(&job);
+                tracing::error!(%error, "a request to be verified cannot be read; it is read again");
+                let now = Instant::now();
+                self.lock().lanes.finish(&job.exchange, ExchangeEnd::Silent, now);
+                if !self.postpone(&job) {
+                    self.drop_until_start(&job);
+                }
+                return;
             }
             Err(_) => return,
         };
@@ -296,6 +303,24 @@ impl Verifier {
         state.go_on(job.key, job.exchange.item, Instant::now());
     }
 
+    /// Plans another attempt after a failure of the store, which does not count as one of the
+    /// callback. `false` if the time for the request is over, or another node has it.
+    fn postpone(&self, job: &Job) -> bool {
+        let patience = self.engine.options.verification.patience;
+        let mut state = self.lock();
+        let pending = state.pending.get(&job.exchange.item);
+        if pending.is_none_or(|pending| later(pending.created, patience) <= self.engine.now()) {
+            return false;
+        }
+        if let Some(chain) = state.chains.get_mut(&job.key) {
+            chain.waits = true;
+        }
+        state.lanes.retry_at(Instant::now() + STORE_PAUSE, job.exchange.item);
+        drop(state);
+        self.wake.notify_one();
+        true
+    }
+
     /// Puts a verification back that this node may not start now.
     fn withhold(&self, job: &Job) {
         let now = Instant::now();
@@ -388,13 +413,27 @@ impl Verifier {
                     self.engine.forget(target.id);
                 }
             }
-            // The request is still in the store: it is verified again after the next start.
-            Ok(Err(error)) => tracing::error!(%error, "the answer of a callback was not recorded"),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the answer of a callback was not recorded; it is asked again");
+                if self.postpone(job) {
+                    if let Some((topic, callback)) = &subscription {
+                        self.engine.settled(*topic, callback);
+                    }
+                    return;
+                }
+            }
             Ok(Ok(_)) | Err(_) => {}
         }
         if let Some((topic, callback)) = &subscription {
             self.engine.settled(*topic, callback);
         }
+        self.drop_until_start(job);
+    }
+
+    /// Removes a request from memory; one that is still in the store is verified after the next
+    /// start.
+    fn drop_until_start(&self, job: &Job) {
+        let id = job.exchange.item;
         let mut state = self.lock();
         state.pending.remove(&id);
         state.go_on(job.key, id, Instant::now());

@@ -61,16 +61,18 @@ impl Node {
             }
             tracing::warn!("the lease of this node is over; it starts again without its targets");
         }
+        let new = random_number()?;
+        // The statement may be repeated after a lost answer.
         let sql = concat!(
-            "INSERT INTO abreast.nodes (name, started, until) VALUES ($1, ",
+            "INSERT INTO abreast.nodes (id, name, started, until) VALUES ($3, $1, ",
             database_now!(),
             ", ",
             database_now!(),
-            " + $2) RETURNING id"
+            " + $2) ON CONFLICT (id) DO NOTHING"
         );
-        let params: [Param<'_>; 2] = [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8)];
-        let rows = client.query(DOING, sql, &params)?;
-        let new = first(DOING, &rows, |row| Ok(row.try_get(0)?))?;
+        let params: [Param<'_>; 3] =
+            [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8), (&new, Type::INT8)];
+        client.query(DOING, sql, &params)?;
         *id = Some(new);
         Ok(new)
     }
@@ -87,4 +89,13 @@ pub(crate) fn first<T>(
 ) -> Result<T, LogError> {
     let missing = || LogError::new(ErrorKind::Io, format!("{doing}: the database answered no row"));
     each(doing, rows, read)?.pop().ok_or_else(missing)
+}
+
+/// A random number for a node, which a database that lost changes does not give out again.
+fn random_number() -> Result<i64, LogError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|cause| {
+        LogError::new(ErrorKind::Io, format!("no random number for a node: {cause}"))
+    })?;
+    Ok(i64::from_le_bytes(bytes) & i64::MAX)
 }

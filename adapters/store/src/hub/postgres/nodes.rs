@@ -5,6 +5,9 @@ use super::node::{Param, database_now, first};
 use super::rows::{read_target, read_verification, target_page, verification_columns};
 use super::store::PostgresHub;
 use super::topics::{each, limit_column};
+use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
+use crate::postgres::statements::{Statements, params};
 use abreast_core::LogError;
 use abreast_core::hub::{
     HUB_SHARDS, HubChanges, HubNodes, HubShard, Membership, Target, TargetId, Verification,
@@ -12,9 +15,13 @@ use abreast_core::hub::{
 };
 use tokio_postgres::types::Type;
 
-/// Deletes nodes whose lease is over. This waits for progress that they are recording.
-const DELETE_EXPIRED: &str =
-    concat!("DELETE FROM abreast.nodes WHERE until <= ", database_now!(), " RETURNING id, name");
+/// Deletes nodes whose lease is over, but for those that record progress at this moment.
+const DELETE_EXPIRED: &str = concat!(
+    "DELETE FROM abreast.nodes WHERE id IN (SELECT id FROM abreast.nodes WHERE until <= ",
+    database_now!(),
+    " FOR UPDATE SKIP LOCKED) RETURNING name"
+);
+const COUNT: &str = concat!("SELECT count(*) FROM abreast.nodes WHERE until > ", database_now!());
 /// Shards of no node, up to `$2`, for the node `$1`.
 const CLAIM: &str = "UPDATE abreast.hub_shards SET owner = $1 WHERE shard IN \
      (SELECT shard FROM abreast.hub_shards AS free \
@@ -22,16 +29,25 @@ const CLAIM: &str = "UPDATE abreast.hub_shards SET owner = $1 WHERE shard IN \
      ORDER BY shard LIMIT $2 FOR UPDATE SKIP LOCKED)";
 const HELD: &str = "SELECT shard FROM abreast.hub_shards WHERE owner = $1 ORDER BY shard";
 
+/// Takes free shards. Claims come one after the other: a claim that started before another node
+/// joined would take that node's shards.
+fn claim(client: &Client, id: i64, wanted: i64) -> Result<(), Failure> {
+    const LOCK: &str = "SELECT id FROM abreast.hub WHERE id = 0 FOR UPDATE";
+    let (mut statements, _) = Statements::begin(client, LOCK, &[])?;
+    statements.write(CLAIM, params![id => INT8, wanted => INT8])?;
+    statements.commit()
+}
+
 impl HubNodes for PostgresHub {
     fn renew(&self) -> Result<Membership, LogError> {
         const DOING: &str = "cannot divide the targets among the nodes";
         let (client, node) = (&*self.client, &self.node);
         let id = node.renew(client)?;
         for row in client.query(DOING, DELETE_EXPIRED, &[])? {
-            let name: String = row.try_get(1).unwrap_or_default();
-            tracing::warn!(node = name, "the lease of another node is over");
+            let name: String = row.try_get(0).unwrap_or_default();
+            tracing::warn!(node = name, "the lease of a node is over; the others take its part");
         }
-        let rows = client.query(DOING, "SELECT count(*) FROM abreast.nodes", &[])?;
+        let rows = client.query(DOING, COUNT, &[])?;
         let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
         // Some nodes have one shard more than others.
         let least = i64::from(HUB_SHARDS) / nodes;
@@ -44,7 +60,7 @@ impl HubNodes for PostgresHub {
         let mut shards = held()?;
         let wanted = share - shards.len() as i64;
         if wanted > 0 {
-            client.query(DOING, CLAIM, &[(&id, Type::INT8), (&wanted, Type::INT8)])?;
+            claim(client, id, wanted).map_err(|failure| failure.into_error(DOING))?;
             shards = held()?;
         }
         Ok(Membership {

@@ -16,6 +16,9 @@ struct Stored {
     failures: i64,
     letters: i64,
     last_letter: i64,
+    /// The last notification of the topic, if a node delivers: a database that lost notifications may
+    /// be behind its progress.
+    head: i64,
 }
 
 /// A failed attempt to be stored.
@@ -68,8 +71,10 @@ fn read(run: &mut HubTransaction<'_>, all: &[Progress]) -> Result<HashMap<i64, S
         Some(NodeLease::Over) | None => None,
     };
     let rows = run.statements.query(
-        "SELECT id, generation, cursor, failures, letters, last_letter FROM abreast.progress \
+        "SELECT id, generation, cursor, failures, letters, last_letter, head FROM abreast.progress \
          JOIN unnest($1::smallint[], $2::bigint[]) AS wanted (shard, id) USING (shard, id) \
+         JOIN (SELECT shard, id, topic_id FROM abreast.targets) AS target USING (shard, id) \
+         JOIN (SELECT id AS topic_id, head FROM abreast.topics) AS topic USING (topic_id) \
          WHERE $3::bigint IS NULL \
          OR EXISTS (SELECT FROM abreast.hub_shards AS held WHERE held.shard = progress.shard AND owner = $3) \
          ORDER BY id FOR UPDATE OF progress",
@@ -82,6 +87,7 @@ fn read(run: &mut HubTransaction<'_>, all: &[Progress]) -> Result<HashMap<i64, S
             failures: row.try_get(3)?,
             letters: row.try_get(4)?,
             last_letter: row.try_get(5)?,
+            head: if node.is_some() { row.try_get(6)? } else { i64::MAX },
         };
         Ok((row.try_get(0)?, stored))
     };
@@ -93,7 +99,8 @@ fn decide<'p>(stored: &mut HashMap<i64, Stored>, all: &'p [Progress]) -> Decided
     let mut decided = Decided::default();
     for one in all {
         let row = stored.get_mut(&one.id.0).filter(|row| {
-            row.generation == one.generation as i64 && row.cursor <= one.cursor.0 as i64
+            let cursor = one.cursor.0 as i64;
+            row.generation == one.generation as i64 && row.cursor <= cursor && cursor <= row.head
         });
         let Some(row) = row else {
             decided.stale.push(one.id);

@@ -84,10 +84,12 @@ impl PostgresHub {
         let (sender, receiver) = sync_channel(1);
         let done = Box::new(move |result| drop(sender.send(result)));
         self.ask(bytes, Needs::Hub, work, done);
-        receiver.recv().unwrap_or_else(|_| {
-            Err(LogError::new(abreast_core::ErrorKind::Io, "the store is closed"))
-        })
+        receiver.recv().unwrap_or_else(|_| Err(closed()))
     }
+}
+
+fn closed() -> LogError {
+    LogError::new(abreast_core::ErrorKind::Io, "the store is closed")
 }
 
 impl HubStore for PostgresHub {
@@ -96,7 +98,8 @@ impl HubStore for PostgresHub {
     }
 
     fn check_available(&self) -> Result<(), LogError> {
-        self.client.query("cannot reach the database", "SELECT 1", &[]).map(drop)
+        const SQL: &str = "SELECT revision FROM abreast.hub WHERE id = 0";
+        self.client.query("cannot reach the database", SQL, &[]).map(drop)
     }
 
     fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
@@ -134,7 +137,10 @@ impl HubStore for PostgresHub {
     }
 
     fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
-        self.call(ROW_BYTES, move |run| targets::replay(run, id, to).map(Ok))
+        let (sender, receiver) = sync_channel(1);
+        let done = Box::new(move |result| drop(sender.send(result)));
+        self.change(Wanted::Id(id), move |run| targets::replay(run, id, to).map(Ok), done);
+        receiver.recv().unwrap_or_else(|_| Err(closed()))
     }
 
     fn target(&self, id: TargetId) -> Result<Option<Target>, LogError> {

@@ -5,7 +5,7 @@ use super::rows::{
     target_columns, target_page, time, unknown, url_hash,
 };
 use super::topics::{each, limit_column};
-use super::transaction::{Answer, HubTransaction, check_texts};
+use super::transaction::{Answer, HubTransaction, check_texts, next_number};
 use crate::hub::numbers::{ending_number, ending_of, kind_number};
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
@@ -59,7 +59,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
         run.loaded.put(target.clone());
         return Ok(Ok(target));
     }
-    run.known.last_target += 1;
+    run.known.last_target = next_number(run.known.last_target);
     run.known.targets += 1;
     let shard = shard_of(&new.address);
     let target = Target {

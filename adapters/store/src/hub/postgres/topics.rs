@@ -3,7 +3,7 @@
 use super::rows::{
     notification_columns, offset, read_notification, read_topic, topic_columns, url_hash,
 };
-use super::transaction::{Answer, HubTransaction, Published, check_texts};
+use super::transaction::{Answer, HubTransaction, Published, check_texts, next_number};
 use crate::hub::numbers::{READ_BYTES_MAX, TRIM_MAX};
 use crate::hub::topic_states::{TopicState, TopicStates};
 use crate::postgres::client::Client;
@@ -51,7 +51,8 @@ pub(crate) fn open(run: &mut HubTransaction<'_>, url: &str) -> Answer<TopicId> {
         return Ok(Err(refused));
     }
     run.known.topic_count += 1;
-    let (id, now) = (run.known.topic_count, run.now);
+    run.known.last_topic = next_number(run.known.last_topic);
+    let (id, now) = (run.known.last_topic, run.now);
     run.statements.write(
         "INSERT INTO abreast.topics (id, url_hash, url, created, head, trimmed, bytes, time, revision) \
          VALUES ($1, $2, $3, $4, 0, 0, 0, $4, $5)",

@@ -52,6 +52,7 @@ pub(crate) struct HubState {
     pub(crate) topic_count: i64,
     pub(crate) targets: i64,
     pub(crate) verifications: i64,
+    pub(crate) last_topic: i64,
     pub(crate) last_target: i64,
     pub(crate) last_verification: i64,
     pub(crate) last_ended: i64,
@@ -61,7 +62,7 @@ pub(crate) struct HubState {
 /// Locks the row of the hub. `$1` is the name of the writer.
 pub(crate) const LOCK_HUB: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
      (SELECT batch FROM abreast.writers WHERE set_id = 0 AND writer = $1), \
-     revision, topics, targets, verifications, last_target, last_verification, last_ended \
+     revision, topics, targets, verifications, last_topic, last_target, last_verification, last_ended \
      FROM abreast.hub WHERE id = 0 FOR UPDATE";
 /// Locks the row of the writer, `$1`.
 pub(crate) const LOCK_WRITER: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, batch \
@@ -75,9 +76,10 @@ impl HubState {
             topic_count: row.try_get(3)?,
             targets: row.try_get(4)?,
             verifications: row.try_get(5)?,
-            last_target: row.try_get(6)?,
-            last_verification: row.try_get(7)?,
-            last_ended: row.try_get(8)?,
+            last_topic: row.try_get(6)?,
+            last_target: row.try_get(7)?,
+            last_verification: row.try_get(8)?,
+            last_ended: row.try_get(9)?,
             topics,
         })
     }
@@ -96,10 +98,10 @@ impl HubTransaction<'_> {
         let known = &self.known;
         self.statements.write(
             "UPDATE abreast.hub SET revision = $1, topics = $2, targets = $3, verifications = $4, \
-             last_target = $5, last_verification = $6, last_ended = $7 WHERE id = 0",
+             last_topic = $5, last_target = $6, last_verification = $7, last_ended = $8 WHERE id = 0",
             params![
                 known.revision => INT8, known.topic_count => INT8, known.targets => INT8,
-                known.verifications => INT8, known.last_target => INT8,
+                known.verifications => INT8, known.last_topic => INT8, known.last_target => INT8,
                 known.last_verification => INT8, known.last_ended => INT8,
             ],
         )
@@ -122,4 +124,15 @@ pub(crate) fn check_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Resul
             Err(LogError::new(ErrorKind::Refused, message))
         }
     }
+}
+
+/// Largest step between the numbers of two topics, targets or verifications.
+const STEP_MAX: u16 = 256;
+
+/// The next number after the last one, in a random step.
+pub(crate) fn next_number(last: i64) -> i64 {
+    let mut bytes = [0; 2];
+    // Without random numbers, the steps are 1.
+    let random = getrandom::fill(&mut bytes).map_or(0, |()| u16::from_le_bytes(bytes) % STEP_MAX);
+    last + 1 + i64::from(random)
 }

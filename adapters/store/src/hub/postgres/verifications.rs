@@ -3,7 +3,7 @@
 use super::rows::{numbered, read_verification, shard_of, url_hash, verification_columns};
 use super::targets;
 use super::topics::{each, limit_column};
-use super::transaction::{Answer, HubTransaction, check_texts};
+use super::transaction::{Answer, HubTransaction, check_texts, next_number};
 use crate::hub::numbers::mode_number;
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
@@ -30,7 +30,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer
         )));
     }
     run.known.verifications += 1;
-    run.known.last_verification += 1;
+    run.known.last_verification = next_number(run.known.last_verification);
     let shard = shard_of(&new.callback);
     let id = numbered(run.known.last_verification, shard);
     run.statements.write(

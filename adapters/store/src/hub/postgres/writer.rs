@@ -135,7 +135,8 @@ impl HubWriter {
             }
             None => (database_time(&mut statements)?, None),
         };
-        if is_unknown && batch == Some(self.batch) {
+        // In a statement after the one that waited for the lock, which has an older snapshot.
+        if is_unknown && self.is_recorded(&mut statements)? {
             return Ok(Prepared::Known);
         }
         let cached = cached.filter(|cached| cached.batch == batch);
@@ -177,6 +178,16 @@ impl HubWriter {
         let is_read = locks || run.known.revision > 0;
         let cached = is_read.then_some(Cached { batch: Some(self.batch), state: run.known });
         Ok(Prepared::Write(Box::new(cached), Box::new(run.statements)))
+    }
+
+    /// Whether the present batch is recorded.
+    fn is_recorded(&self, statements: &mut Statements<'_>) -> Result<bool, Failure> {
+        let found = statements.query_first(
+            "SELECT batch FROM abreast.writers WHERE set_id = 0 AND writer = $1",
+            &params![self.name.clone() => TEXT],
+        )?;
+        let batch = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+        Ok(batch == Some(self.batch))
     }
 
     /// Records the number of the batch, and deletes old rows now and then.
