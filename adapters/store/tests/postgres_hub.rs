@@ -2,6 +2,7 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod lossy;
 mod plans;
 
 use abreast_core::hub::{
@@ -16,11 +17,13 @@ use abreast_core::{
 use abreast_store::PostgresOptions;
 use abreast_store::hub::{NodeOptions, PostgresHub};
 use abreast_testkit::postgres::Postgres;
-use abreast_testkit::provided;
+use abreast_testkit::{provided, seed};
 use abreast_webtypes::Timestamp;
+use lossy::LossyProxy;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -383,6 +386,33 @@ fn records_are_replaced_by_one_node_at_a_time() {
     let large = vec![0; abreast_core::RECORD_BYTES_MAX + 1];
     let refused = records.replace_record("n", last.revision, &large).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn a_lost_answer_to_a_commit_doubles_no_notification() {
+    const NOTIFICATIONS: u64 = 60;
+    let name = "a_lost_answer_to_a_commit_doubles_no_notification";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("lossy");
+    let topic = node(&url, "one", Duration::from_secs(60)).open_topic("http://a.example/").unwrap();
+    // A commit takes longer than the pause before the next attempt, which then waits for its lock.
+    server.sql(
+        "lossy",
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN PERFORM pg_sleep(0.05); RETURN NULL; END'; \
+         CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON abreast.hub DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    let proxy = LossyProxy::start(server.port(), seed(3));
+    let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    let hub = node(&lossy, "one", Duration::from_secs(60));
+    for number in 1..=NOTIFICATIONS {
+        assert_eq!(publish(&hub, topic, bytes(&number.to_string())).unwrap(), Offset(number));
+    }
+    assert!(proxy.lost.load(Ordering::SeqCst) > 2, "answers are lost");
+    let direct = node(&url, "two", Duration::from_secs(60));
+    assert_eq!(direct.read(topic, Offset(0), 1_000).unwrap().len() as u64, NOTIFICATIONS);
 }
 
 #[test]

@@ -43,6 +43,27 @@ impl Failure {
         error.code().is_some_and(|code| !UNKNOWN.iter().any(|class| code.code().starts_with(class)))
     }
 
+    /// Advice for failures that the operator of the database can remove.
+    fn help(&self) -> Option<&'static str> {
+        let (Self::Pool(PoolError::Backend(error)) | Self::Database(error)) = self else {
+            return None;
+        };
+        let Some(code) = error.code() else {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            return cause.filter(|cause| cause.contains("invalid peer certificate")).map(|_| {
+                "\n  help: name the certificate of its authority as `ca_file`, and the host as in the certificate"
+            });
+        };
+        Some(match code.code() {
+            "28P01" | "28000" => "\n  help: check the user in the URL, and `password_file`",
+            "3D000" => {
+                "\n  help: create it: createdb --owner=USER --encoding=UTF8 --template=template0 NAME"
+            }
+            "42501" => "\n  help: make the user the owner: ALTER DATABASE NAME OWNER TO USER",
+            _ => return None,
+        })
+    }
+
     /// The failure as an error of the log, after the words `doing`.
     pub(crate) fn into_error(self, doing: &str) -> LogError {
         let passing = self.is_passing();
@@ -62,7 +83,11 @@ impl Failure {
             }
             Self::Pool(error) => (ErrorKind::Io, error.to_string()),
         };
-        let help = if kind == ErrorKind::Busy { "\n  help: try again later" } else { "" };
+        let help = self.help().unwrap_or(if kind == ErrorKind::Busy {
+            "\n  help: try again later"
+        } else {
+            ""
+        });
         LogError::new(kind, format!("{doing}: {why}{help}"))
     }
 }

@@ -50,7 +50,13 @@ pub(crate) struct HubArgs {
     #[command(subcommand)]
     command: Option<HubCommand>,
     /// Keep the store in this folder, or in the PostgreSQL database at this URL, which several nodes share
-    #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", required_unless_present = "config")]
+    #[arg(
+        long,
+        value_name = "DIR|URL",
+        env = "ABREAST_DATA",
+        hide_env_values = true,
+        required_unless_present = "config"
+    )]
     data: Option<PathBuf>,
     #[command(flatten)]
     node: NodeArgs,

@@ -45,7 +45,13 @@ pub(crate) enum TokenCommand {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     /// Folder of the store, or the URL of a PostgreSQL database
-    #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", required_unless_present = "config")]
+    #[arg(
+        long,
+        value_name = "DIR|URL",
+        env = "ABREAST_DATA",
+        hide_env_values = true,
+        required_unless_present = "config"
+    )]
     data: Option<PathBuf>,
     /// Configuration file that names the store
     #[arg(long, value_name = "FILE", conflicts_with = "data")]

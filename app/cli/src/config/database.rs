@@ -135,7 +135,9 @@ impl DatabaseConfig {
 
     /// The URL for messages, without a password.
     pub(crate) fn shown(&self) -> String {
-        crate::values::hidden_logins::shown(&self.url)
+        // A parameter may be a password.
+        let url = self.url.split('?').next().unwrap_or_default();
+        crate::values::hidden_logins::shown(url)
     }
 }
 
@@ -181,8 +183,13 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let database =
-            DatabaseConfig::of_url("postgres://abreast:hidden-word@db.example.org/abreast");
-        assert!(!database.shown().contains("hidden-word"), "{}", database.shown());
+        for url in [
+            "postgres://abreast:hidden-word@db.example.org/abreast",
+            "postgres://abreast:hidden-word@one.example:5432,two.example:5433/abreast",
+            "postgres://db.example.org/abreast?user=a&password=hidden-word",
+        ] {
+            let shown = DatabaseConfig::of_url(url).shown();
+            assert!(!shown.contains("hidden-word") && shown.contains("/abreast"), "{shown}");
+        }
     }
 }

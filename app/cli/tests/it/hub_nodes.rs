@@ -341,6 +341,59 @@ fn any_node_answers_and_operators_need_no_server() {
 }
 
 #[test]
+fn notifications_after_a_failover_that_lost_some_are_delivered() {
+    const SUBSCRIBERS: usize = 8;
+    let name = "hub_nodes::notifications_after_a_failover_that_lost_some_are_delivered";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let server = Postgres::start(&programs);
+    let url = server.create("hub");
+    let nodes = Nodes::start(temporary.path(), &url);
+    let client = nodes.client();
+    let subscribers = Subscribers::start(SUBSCRIBERS, 1, 1);
+    subscribers.be_good();
+    for number in 0..SUBSCRIBERS {
+        let answer = client.subscribe(number % NODES, 0, &subscribers.callback(number));
+        assert_eq!(answer, Some(202));
+    }
+    let publish = |message: &str| {
+        let mut offset = None;
+        within(PATIENCE, "a notification is accepted", || {
+            offset = (0..NODES).find_map(|node| client.publish(node, 0, message));
+            offset.is_some()
+        });
+        offset.unwrap()
+    };
+    within(PATIENCE, "all subscribe", || {
+        publish("hello");
+        subscribers.slowest().is_some()
+    });
+    let disconnect = || {
+        let others =
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'hub'";
+        server.sql("postgres", "ALTER DATABASE hub ALLOW_CONNECTIONS false");
+        server.sql("postgres", others);
+    };
+    disconnect();
+    server.sql("postgres", "CREATE DATABASE kept TEMPLATE hub");
+    server.sql("postgres", "ALTER DATABASE hub ALLOW_CONNECTIONS true");
+    let lost = (0..3).map(|number| publish(&format!("lost {number}"))).last().unwrap();
+    within(PATIENCE, "all have the last", || subscribers.slowest_of(0) == lost);
+    disconnect();
+    server.sql("postgres", "DROP DATABASE hub");
+    server.sql("postgres", "ALTER DATABASE kept RENAME TO hub");
+    // The next notifications have the offsets of the lost ones.
+    let first = publish("new");
+    assert!(first <= lost, "{first} is after {lost}");
+    let differs = format!("{first} was `lost");
+    within(PATIENCE, "every subscriber has the new notification", || {
+        let wrong = subscribers.wrong();
+        let new = |one: &&String| one.contains(&differs) && one.ends_with("is `new`");
+        wrong.iter().filter(new).count() >= SUBSCRIBERS
+    });
+}
+
+#[test]
 fn settings_of_a_node_are_checked() {
     let refused = |args: &[&str], expected: &str| {
         let answer = run(abreast().args(args));

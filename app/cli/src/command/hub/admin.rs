@@ -246,7 +246,7 @@ fn end(args: &EndArgs) -> Result<()> {
     line(&if args.how.json { target.to_string() } else { format!("ended: {}", shown(&target)) });
     if !to_json && target["kind"] == "subscription" {
         warning(
-            "No server is running: the subscriber was not notified, and will miss what is published from now on.",
+            "The subscriber was not notified, and will miss what is published from now on; with --server, it is notified.",
         );
     }
     Ok(())
