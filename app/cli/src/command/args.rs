@@ -381,6 +381,7 @@ mod tests {
             of::<crate::config::access::AccessArgs>(),
             of::<crate::config::admin::AdminArgs>(),
             of::<crate::config::api::ApiArgs>(),
+            of::<crate::config::database::NodeArgs>(),
             of::<crate::config::dumps::DumpArgs>(),
             of::<crate::config::follow_args::FollowArgs>(),
             of::<crate::config::listen::ListenArgs>(),

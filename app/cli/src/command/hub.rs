@@ -58,9 +58,7 @@ pub(crate) struct HubArgs {
         required_unless_present = "config"
     )]
     data: Option<PathBuf>,
-    #[command(flatten)]
-    node: NodeArgs,
-    /// Read a configuration file: `listen`, `base_url`, `data`, `admin_listen`, `admin_pages`, `[hub]`, `[api]`
+    /// Read a configuration file: `listen`, `base_url`, `data`, `scratch`, `node`, `[database]`, `admin_listen`, `admin_pages`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
     /// Accept topics whose URLs begin with this; repeatable
@@ -72,6 +70,8 @@ pub(crate) struct HubArgs {
     /// Also trust the certificates in this PEM file, of callbacks and topics
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    node: NodeArgs,
     #[command(flatten)]
     listen: ListenArgs,
     #[command(flatten)]
