@@ -15,7 +15,7 @@ use abreast_core::hub::{
 };
 use tokio_postgres::types::Type;
 
-/// Deletes nodes whose lease is over, but for those that record progress at this moment.
+/// Deletes nodes whose lease is over, except nodes that record progress at this moment.
 const DELETE_EXPIRED: &str = concat!(
     "DELETE FROM abreast.nodes WHERE id IN (SELECT id FROM abreast.nodes WHERE until <= ",
     database_now!(),

@@ -135,7 +135,7 @@ impl HubWriter {
             }
             None => (database_time(&mut statements)?, None),
         };
-        // In a statement after the one that waited for the lock, which has an older snapshot.
+        // The statement that waited for the lock has an older snapshot.
         if is_unknown && self.is_recorded(&mut statements)? {
             return Ok(Prepared::Known);
         }

@@ -12,7 +12,7 @@ settings! {
         listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
         /// Public base URL: every URL in every document starts with it. Default: `http://`, with `tls` `https://`, and the listen address.
         base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
-        /// Folder of the store; of a hub alone, also the URL of a PostgreSQL database that several nodes share,
+        /// Folder of the store. `abreast hub` also accepts the URL of a PostgreSQL database that several nodes share,
         /// `postgres://USER@HOST:PORT/NAME` ([nodes.md](nodes.md)). Default: `.abreast` in the published folder, if there is
         /// only one set.
         data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
