@@ -137,7 +137,7 @@ fn nodes_divide_the_shards_and_inherit_those_of_an_ended_node() {
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let server = Postgres::start(&programs);
     let url = server.create("shards");
-    let (short, long) = (Duration::from_millis(800), Duration::from_secs(60));
+    let (short, long) = (Duration::from_secs(2), Duration::from_secs(60));
     let one = node(&url, "one", long);
     assert_eq!(held(&[&one]), [1_024], "a node alone has all shards");
     let two = node(&url, "two", short);
@@ -159,6 +159,23 @@ fn nodes_divide_the_shards_and_inherit_those_of_an_ended_node() {
     assert_eq!(held(&[&two, &one]), [512, 512]);
     one.leave().unwrap();
     assert_eq!(held(&[&two]), [1_024], "a node that leaves is not waited for");
+}
+
+#[test]
+fn nodes_with_unequal_parts_lack_nothing() {
+    let name = "nodes_with_unequal_parts_lack_nothing";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("parts");
+    let [one, two, three] =
+        ["one", "two", "three"].map(|name| node(&url, name, Duration::from_secs(600)));
+    assert_eq!(held(&[&one]), [1_024]);
+    assert_eq!(two.renew().unwrap().missing, 512);
+    assert_eq!(three.renew().unwrap().missing, 340);
+    even_out(&one);
+    assert_eq!(held(&[&two, &three, &one]), [342, 340, 342]);
+    let nodes = [&one, &two, &three].map(|node| node.renew().unwrap());
+    assert!(nodes.iter().all(|node| node.missing == 0 && node.surplus == 0), "{nodes:?}");
 }
 
 #[test]

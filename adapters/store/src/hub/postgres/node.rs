@@ -46,8 +46,7 @@ impl Node {
     /// Renews the lease, or starts a new one after its end.
     pub(crate) fn renew(&self, client: &Client) -> Result<i64, LogError> {
         const DOING: &str = "cannot renew the lease of the node";
-        let mut id = self.lock();
-        if let Some(known) = *id {
+        if let Some(known) = self.id() {
             let sql = concat!(
                 "UPDATE abreast.nodes SET until = ",
                 database_now!(),
@@ -73,7 +72,7 @@ impl Node {
         let params: [Param<'_>; 3] =
             [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8), (&new, Type::INT8)];
         client.query(DOING, sql, &params)?;
-        *id = Some(new);
+        *self.lock() = Some(new);
         Ok(new)
     }
 }

@@ -22,6 +22,9 @@ const DELETE_EXPIRED: &str = concat!(
     " FOR UPDATE SKIP LOCKED) RETURNING name"
 );
 const COUNT: &str = concat!("SELECT count(*) FROM abreast.nodes WHERE until > ", database_now!());
+/// A shard of no node, if there is one.
+const FREE: &str = "SELECT shard FROM abreast.hub_shards AS free \
+     WHERE NOT EXISTS (SELECT FROM abreast.nodes WHERE nodes.id = free.owner) LIMIT 1";
 /// Shards of no node, up to `$2`, for the node `$1`.
 const CLAIM: &str = "UPDATE abreast.hub_shards SET owner = $1 WHERE shard IN \
      (SELECT shard FROM abreast.hub_shards AS free \
@@ -49,23 +52,23 @@ impl HubNodes for PostgresHub {
         }
         let rows = client.query(DOING, COUNT, &[])?;
         let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
-        // Some nodes have one shard more than others.
-        let least = i64::from(HUB_SHARDS) / nodes;
-        let share = least + i64::from(i64::from(HUB_SHARDS) % nodes > 0);
-        let least = least as usize;
+        let all = i64::from(HUB_SHARDS);
+        let share = all / nodes + i64::from(all % nodes > 0);
+        // The last node gets the rest, if the others have whole shares.
+        let rest = (all - share * (nodes - 1)).max(0) as usize;
         let held = || -> Result<Vec<HubShard>, LogError> {
             let rows = client.query(DOING, HELD, &[(&id, Type::INT8)])?;
             each(DOING, &rows, |row| Ok(HubShard(row.try_get::<_, i16>(0)? as u16)))
         };
         let mut shards = held()?;
         let wanted = share - shards.len() as i64;
-        if wanted > 0 {
+        if wanted > 0 && !client.query(DOING, FREE, &[])?.is_empty() {
             claim(client, id, wanted).map_err(|failure| failure.into_error(DOING))?;
             shards = held()?;
         }
         Ok(Membership {
             surplus: shards.len().saturating_sub(share as usize),
-            missing: least.saturating_sub(shards.len()),
+            missing: rest.saturating_sub(shards.len()),
             shards,
             nodes: nodes as usize,
             lease: node.lease,
