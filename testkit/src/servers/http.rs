@@ -237,13 +237,13 @@ impl Drop for Server {
     }
 }
 
-/// An address where nothing listens: its port was free a moment ago. Each is returned once, and is below those that systems
-/// choose for other sockets, so that none of a test that runs at the same time takes it.
+/// An address where nothing listens: its port was free a moment ago. Each is returned once, and is below the ports that
+/// systems choose for other sockets (from 16,000 on some), so that no test that runs at the same time takes it.
 pub fn unused_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(101);
     let listener = std::iter::repeat_with(|| NEXT.fetch_add(1, SeqCst)).find_map(|next| {
-        let port = 10_000 + begin.wrapping_add(next) % 20_000;
+        let port = 10_100 + begin.wrapping_add(next) % 5_900;
         TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap())).ok()
     });
     listener.unwrap().local_addr().unwrap()

@@ -5,5 +5,6 @@ pub mod endpoint;
 pub mod http;
 pub mod pages;
 pub mod postgres;
+pub mod s3;
 pub mod tls;
 pub mod xmpp;

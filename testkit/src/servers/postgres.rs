@@ -1,8 +1,9 @@
 //! A PostgreSQL server for tests, on a free port of this machine.
 
+use crate::http::unused_address;
 use crate::{Running, eventually};
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ impl Postgres {
         let folder = TempDir::new().unwrap();
         let user = is_root().then(|| (number("-u"), number("-g")));
         own(&folder, user);
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = unused_address().port();
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let programs = programs.to_owned();
         let mut server = Self { programs, folder, port, user, settings, running: None };
@@ -160,7 +161,7 @@ impl PgBouncer {
     /// Starts the program in front of a server.
     pub fn start(program: &Path, server: &Postgres) -> Self {
         let folder = server.owned_folder();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = unused_address().port();
         let configuration = format!(
             "[databases]\n* = host=127.0.0.1 port={} user={USER}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\

@@ -2,10 +2,11 @@
 
 pub mod scripted;
 
+use crate::http::unused_address;
 use crate::servers::tls::{Authority, Certificate};
 use crate::{Running, eventually};
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -52,7 +53,7 @@ impl Prosody {
             let account = format!("return {{ [\"password\"] = \"{PASSWORD}\"; }};\n");
             fs::write(accounts.join(format!("{name}.dat")), account).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = unused_address().port();
         let path = place.display();
         let configuration = format!(
             "run_as_root = true\ndaemonize = false\npidfile = \"{path}/pid\"\ndata_path = \"{path}/data\"\n\

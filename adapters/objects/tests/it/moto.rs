@@ -4,47 +4,20 @@ use abreast_core::contents::ContentStore as _;
 use abreast_objects::object_store::ObjectStore;
 use abreast_objects::object_store::aws::AmazonS3Builder;
 use abreast_objects::{BucketOptions, S3Contents, S3ContentsOptions};
-use abreast_testkit::{Running, eventually};
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use abreast_testkit::s3::{S3Server, settings};
+use std::net::SocketAddr;
 use std::time::Duration;
-
-/// Any signature is accepted, but one must be there.
-const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
-                      SignedHeaders=host, Signature=0\r\n";
 
 pub(crate) struct Moto {
     pub(crate) address: SocketAddr,
-    _running: Running,
+    pub(crate) server: S3Server,
 }
 
 impl Moto {
     /// Starts the server, with an empty bucket named `bucket`.
     pub(crate) fn start(test: &str) -> Option<Self> {
-        let program = abreast_testkit::provided(test, "ABREAST_TEST_S3")?;
-        let address = abreast_testkit::http::unused_address();
-        let mut command = Command::new(program);
-        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
-        let running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
-        eventually("moto listens", || TcpStream::connect(address).is_ok());
-        let moto = Self { address, _running: running };
-        assert!(moto.ask("PUT /bucket").starts_with("HTTP/1.1 200"));
-        Some(moto)
-    }
-
-    /// The answer to a request without a body.
-    pub(crate) fn ask(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(
-            stream,
-            "{request} HTTP/1.1\r\nHost: {}\r\n{SIGNED}Content-Length: 0\r\nConnection: close\r\n\r\n",
-            self.address
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let server = S3Server::start(test)?;
+        Some(Self { address: server.address(), server })
     }
 
     /// A node that uses the bucket.
@@ -69,7 +42,7 @@ impl Moto {
 
     /// Whether the bucket has uploads that did not end.
     pub(crate) fn has_uploads(&self) -> bool {
-        self.ask("GET /bucket?uploads").contains("<UploadId>")
+        self.server.ask("GET", "/bucket?uploads", "").contains("<UploadId>")
     }
 }
 
@@ -84,19 +57,6 @@ pub(crate) fn node_at(
     let mut options = S3ContentsOptions::new(BucketOptions { url, settings: settings(address) });
     (options.grace, options.answer_limit) = (grace, answer_limit);
     S3Contents::open(options).unwrap()
-}
-
-fn settings(address: SocketAddr) -> Vec<(String, String)> {
-    let endpoint = format!("http://{address}");
-    [
-        ("aws_endpoint", endpoint.as_str()),
-        ("aws_allow_http", "true"),
-        ("aws_access_key_id", "test"),
-        ("aws_secret_access_key", "test"),
-        ("aws_region", "us-east-1"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .to_vec()
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn other_programs_read_our_0_1_dumps() {
 fn pywb(python: &Path, place: &Path) -> (Running, String) {
     let script = "import sys; from pywb.apps.cli import wayback; wayback(sys.argv[1:])";
     for _ in 0..10 {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = abreast_testkit::http::unused_address().port();
         let address = format!("127.0.0.1:{port}");
         let mut command = Command::new(python);
         command.current_dir(place).args(["-c", script, "-p", &port.to_string(), "-b", "127.0.0.1"]);

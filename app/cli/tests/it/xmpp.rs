@@ -611,7 +611,7 @@ fn a_copy_polls_while_its_node_fails() {
     let (folder, copy) = (place.path().join("folder"), place.path().join("copy"));
     let source = Source::start_config(&config);
     // Nothing listens there.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = abreast_testkit::http::unused_address();
     let _following = following(&server, place.path(), source.port(), "1s", &closed.to_string());
     for name in ["one", "two", "three"] {
         put(&folder, name);

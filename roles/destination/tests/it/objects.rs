@@ -5,12 +5,10 @@ use crate::copy::{self, Copy, Ran};
 use crate::source::Source;
 use abreast_destination::{ObjectsOptions, SinkOptions};
 use abreast_testkit::http::unused_address;
-use abreast_testkit::{Running, eventually, provided};
-use std::cell::RefCell;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use abreast_testkit::s3::{S3Server, ask, settings};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 pub(crate) fn local(place: &Path) -> SinkOptions {
     let url = format!("file://{}", place.join("store").display());
@@ -161,81 +159,47 @@ fn the_state_of_one_store_is_not_used_for_another() {
     assert_eq!(copy.run().deleted, 1);
 }
 
-/// A server that speaks S3; ends with the test.
-pub(crate) struct S3 {
-    _program: Running,
-    address: String,
-}
-
-fn request(address: &str, method: &str, path: &str, body: &str) -> String {
-    let Ok(mut stream) = TcpStream::connect(address) else { return String::new() };
-    let length = body.len();
-    // The server asks for a signature, and does not look at it.
-    let signed = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
-    let head = format!("Host: {address}\r\nAuthorization: {signed}\r\nContent-Length: {length}");
-    write!(stream, "{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").unwrap();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
 /// A server for this thread, with an empty bucket.
-pub(crate) fn s3(test: &str) -> Option<S3> {
-    let program = provided(test, "ABREAST_TEST_S3")?;
-    let address = unused_address();
-    let mut command = Command::new(program);
-    command
-        .args(["-H", "127.0.0.1", "-p", &address.port().to_string()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let server = S3 { _program: Running::start(&mut command), address: address.to_string() };
-    eventually("the S3 server answers", || {
-        request(&server.address, "PUT", "/bucket", "").contains(" 200 ")
-    });
-    ADDRESS.set(server.address.clone());
+pub(crate) fn s3(test: &str) -> Option<S3Server> {
+    let server = S3Server::start(test)?;
+    SERVER.set(server.address());
     Some(server)
 }
 
 thread_local! {
-    static ADDRESS: RefCell<String> = RefCell::default();
+    static SERVER: Cell<SocketAddr> =
+        const { Cell::new(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)) };
 }
 
 /// The address of the server of this thread.
-pub(crate) fn address() -> String {
-    ADDRESS.with_borrow(String::clone)
+pub(crate) fn address() -> SocketAddr {
+    SERVER.get()
 }
 
 /// Each copy has a separate place in the bucket.
 pub(crate) const BUCKET: SinkCase = SinkCase {
     name: "bucket",
     source: Source::new,
-    sink: |place| in_bucket(&address(), place),
+    sink: |place| in_bucket(address(), place),
     read: fetched,
 };
 
 /// The sink of a copy in a server's bucket.
-pub(crate) fn in_bucket(address: &str, place: &Path) -> SinkOptions {
+pub(crate) fn in_bucket(address: SocketAddr, place: &Path) -> SinkOptions {
     in_bucket_at(address, place.file_name().unwrap().to_str().unwrap())
 }
 
 fn remote(_: &Path) -> SinkOptions {
-    in_bucket_at(&address(), "papers")
+    in_bucket_at(address(), "papers")
 }
 
-fn in_bucket_at(address: &str, prefix: &str) -> SinkOptions {
-    let settings = [
-        ("aws_endpoint", format!("http://{address}")),
-        ("aws_allow_http", "true".to_owned()),
-        ("aws_access_key_id", "test".to_owned()),
-        ("aws_secret_access_key", "test".to_owned()),
-        ("aws_region", "us-east-1".to_owned()),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+fn in_bucket_at(address: SocketAddr, prefix: &str) -> SinkOptions {
+    let settings = settings(address);
     SinkOptions::Objects(ObjectsOptions { url: format!("s3://bucket/{prefix}"), settings })
 }
 
 fn keys() -> Vec<String> {
-    let listing = request(&address(), "GET", "/bucket?list-type=2", "");
+    let listing = ask(address(), "GET", "/bucket?list-type=2", "").unwrap();
     let keys = listing.split("<Key>").skip(1);
     keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
 }
@@ -244,7 +208,7 @@ fn fetched(copy: &Copy, _: &Source) -> Kept {
     let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
     let prefix = options.url.strip_prefix("s3://bucket/").unwrap();
     let body = |key: &String| {
-        let answer = request(&address(), "GET", &format!("/bucket/{key}"), "");
+        let answer = ask(address(), "GET", &format!("/bucket/{key}"), "").unwrap();
         answer.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec()
     };
     let keys = keys();
@@ -259,28 +223,28 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     // What lies under the key of a new resource, and is not ours, stays.
     let source = some(2);
     for key in keys() {
-        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+        server.ask("DELETE", &format!("/bucket/{key}"), "");
     }
-    request(&server.address, "PUT", "/bucket/papers/f001", "precious");
+    server.ask("PUT", "/bucket/papers/f001", "precious");
     let copy = Copy::kept_in(&source, remote);
     let Ran { result, codes, .. } = copy.try_run();
     assert_eq!((result.unwrap().exit_code, codes), (3, vec!["local.changed".to_owned()]));
-    assert!(request(&server.address, "GET", "/bucket/papers/f001", "").ends_with("precious"));
-    let head = request(&server.address, "HEAD", "/bucket/papers/f000", "").to_ascii_lowercase();
+    assert!(server.ask("GET", "/bucket/papers/f001", "").ends_with("precious"));
+    let head = server.ask("HEAD", "/bucket/papers/f000", "").to_ascii_lowercase();
     assert!(head.contains("x-amz-meta-abreast-hash: md5:"), "{head}");
     assert!(
         head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)),
         "{head}"
     );
     // An object of a killed run of this copy is adopted.
-    request(&server.address, "DELETE", "/bucket/papers/f001", "");
+    server.ask("DELETE", "/bucket/papers/f001", "");
     std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
     assert_eq!(copy.run().exit_code, 0);
     assert_eq!(copy.audit(true).same, 2);
 
     let mut source = some(6);
     for key in keys() {
-        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+        server.ask("DELETE", &format!("/bucket/{key}"), "");
     }
     let mut copy = Copy::kept_in(&source, remote);
     copy.run();
@@ -289,19 +253,14 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     source.snapshot();
     restored(&mut copy, &source, fetched, |name, body| {
         let method = if body.is_some() { "PUT" } else { "DELETE" };
-        request(
-            &server.address,
-            method,
-            &format!("/bucket/papers/{name}"),
-            body.unwrap_or_default(),
-        );
+        server.ask(method, &format!("/bucket/papers/{name}"), body.unwrap_or_default());
     });
 
     // A bucket that is not there is one error, and nothing is forgotten.
     for key in keys() {
-        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+        server.ask("DELETE", &format!("/bucket/{key}"), "");
     }
-    let answer = request(&server.address, "DELETE", "/bucket", "");
+    let answer = server.ask("DELETE", "/bucket", "");
     assert!(answer.contains(" 204 "), "{answer}");
     let is_missing = |ran: Ran| {
         let error = ran.result.unwrap_err();
@@ -316,7 +275,7 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     let mut source = source;
     source.delete("/f001");
     is_missing(copy.try_run());
-    request(&server.address, "PUT", "/bucket", "");
+    server.ask("PUT", "/bucket", "");
     copy.options.baseline = true;
     let ran = copy.run();
     assert_eq!((ran.exit_code, ran.damaged), (0, 5));

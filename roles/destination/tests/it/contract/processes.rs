@@ -53,7 +53,7 @@ fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
         // Small files, so that they are compacted.
         "nquads" => SinkOptions::NQuads(NQuadsOptions { graph, file_bytes: 3_000 }),
         #[cfg(feature = "s3")]
-        "bucket" => crate::objects::in_bucket(services[3], place),
+        "bucket" => crate::objects::in_bucket(services[3].parse().unwrap(), place),
         _ => (sinks().into_iter().find(|case| case.name == name).unwrap().sink)(place),
     }
 }
@@ -143,7 +143,7 @@ impl Killed {
             endpoint().graph_store_url(),
             endpoint().push_url(),
             #[cfg(feature = "s3")]
-            crate::objects::address(),
+            crate::objects::address().to_string(),
         ];
         let (name, place) = (self.case.name.to_owned(), self.copy.place.path());
         let fields = [run.to_owned(), name, place.display().to_string(), self.source.url()];

@@ -1,0 +1,83 @@
+//! A server that speaks S3, with an empty bucket.
+
+use crate::http::unused_address;
+use crate::{Running, eventually, provided};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// The server accepts any signature, but one must be there.
+const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
+                      SignedHeaders=host, Signature=0";
+
+/// Moto on a free port of this machine, which is killed when the test ends.
+pub struct S3Server {
+    address: SocketAddr,
+    _running: Running,
+    _log: TempDir,
+}
+
+impl S3Server {
+    /// Starts the program that the environment provides, and makes a bucket named `bucket`.
+    pub fn start(test: &str) -> Option<Self> {
+        let program = provided(test, "ABREAST_TEST_S3")?;
+        let address = unused_address();
+        let log = TempDir::new().unwrap();
+        let path = log.path().join("log");
+        let mut command = Command::new(program);
+        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
+        let output = File::create(&path).unwrap();
+        command.stdout(Stdio::null()).stderr(output);
+        let mut running = Running::start(&mut command);
+        // A server that listens may still refuse or reset its first connections.
+        eventually("the S3 server answers", || {
+            let ended = running.0.try_wait().unwrap();
+            assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&path).unwrap());
+            ask(address, "PUT", "/bucket", "").is_ok_and(|answer| answer.contains(" 200 "))
+        });
+        Some(Self { address, _running: running, _log: log })
+    }
+
+    /// Where the server listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The answer to a request with this body.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        ask(self.address, method, path, body).unwrap()
+    }
+}
+
+/// Settings of a client of an S3 server at this address, as pairs of a name and a value.
+pub fn settings(address: SocketAddr) -> Vec<(String, String)> {
+    let endpoint = format!("http://{address}");
+    [
+        ("aws_endpoint", endpoint.as_str()),
+        ("aws_allow_http", "true"),
+        ("aws_access_key_id", "test"),
+        ("aws_secret_access_key", "test"),
+        ("aws_region", "us-east-1"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+/// The answer of the server at an address to a request with this body.
+///
+/// # Errors
+/// The connection fails.
+pub fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{SIGNED}\r\nContent-Length: {}\r\n\
+         \r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
