@@ -21,7 +21,8 @@ pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    database::PostgresDatabase, options::PostgresOptions, records::PostgresRecords,
+    database::PostgresDatabase, leases::PostgresLeases, options::PostgresOptions,
+    records::PostgresRecords,
 };
 
 /// Version of the SQLite library that is linked into the program.

@@ -1,6 +1,7 @@
 //! A database that is open for all stores of a process.
 
 use crate::postgres::client::Client;
+use crate::postgres::leases::{NodeOptions, PostgresLeases};
 use crate::postgres::options::PostgresOptions;
 use crate::postgres::records::PostgresRecords;
 use abreast_core::LogError;
@@ -38,6 +39,14 @@ impl PostgresDatabase {
     /// The small records of the whole store.
     pub fn records(&self) -> PostgresRecords {
         PostgresRecords::new(Arc::clone(&self.client))
+    }
+
+    /// Starts to take leases of parts of the work of a Source for a node.
+    ///
+    /// # Errors
+    /// The system cannot start a thread, or has no random numbers.
+    pub fn leases(&self, node: &NodeOptions) -> Result<PostgresLeases, LogError> {
+        PostgresLeases::start(Arc::clone(&self.client), node.name.clone(), node.lease)
     }
 
     /// Checks that the database answers.

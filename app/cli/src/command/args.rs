@@ -213,9 +213,20 @@ pub(crate) struct ServeArgs {
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Keep the store in this folder [default: .abreast in the published folder]
-    #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
+    /// Keep the store in this folder, or in the PostgreSQL database at this URL, which several nodes share [default:
+    /// .abreast in the published folder]
+    #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", hide_env_values = true)]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) node: crate::config::database::NodeArgs,
+    /// Bucket for the contents of sets, if the store is in a database
+    #[arg(
+        long,
+        value_name = "s3://BUCKET/PREFIX",
+        env = "ABREAST_CONTENTS",
+        help_heading = "Several nodes"
+    )]
+    pub(crate) contents: Option<String>,
     #[command(flatten)]
     pub(crate) progress: crate::program::progress::ProgressArgs,
     /// Begin a new history, even where another store seems to have it

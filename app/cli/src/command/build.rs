@@ -227,7 +227,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
         file.base_url.clone_from(&args.base_url);
         file.origins.forget("base_url");
     }
-    let config = ServeConfig::check(file)?;
+    let config = ServeConfig::check(file)?.in_folder()?;
     if config.listen.base_url.is_none() {
         bail!(UsageError(
             "the public URL of the site is missing (help: give --base-url URL, or `base_url` in the configuration)"
@@ -285,7 +285,7 @@ fn build(
     let is_new = !crate::store::served::has_store(&config.data)?;
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
-    crate::store::served::record(stores.data(), &*log, &config.sets)?;
+    crate::store::served::record(&stores, &*log, &config.sets)?;
     let urls = SourceUrls::new(config.listen.base_url.as_deref().unwrap_or_default());
     let private = Private::new([urls.base().to_owned()]);
     let mut scanned = Scanned::default();

@@ -13,8 +13,7 @@ use crate::config::push::{self, PushConfig};
 use crate::config::{File, ListenConfig};
 use crate::program::service::{self, Service};
 use crate::program::signals::{Request, Signals};
-use crate::store::database::Database;
-use crate::store::stores::{Stores, Task, open_hub, token_place};
+use crate::store::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{CurrentSite, Metrics, ServedSets, ServerOptions, Site};
@@ -201,8 +200,7 @@ fn serve(config: &HubConfig) -> Result<()> {
     let has_store = config.database.is_some()
         || abreast_maintenance::StateFolders::find(&config.data)?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
-    let mut stores = Stores::open(&config.data, Task::Serve)?;
-    let database = config.database.as_ref().map(Database::connect).transpose()?;
+    let mut stores = Stores::open_shared(&config.data, config.database.as_ref(), Task::Serve)?;
     let shown = match &config.database {
         Some(database) => format!("{} as node `{}`", database.shown(), database.node),
         None => config.data.display().to_string(),
@@ -211,14 +209,10 @@ fn serve(config: &HubConfig) -> Result<()> {
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
         local: config.api.local,
-        ..ApiOptions::at(token_place(&config.data, database.as_ref()), config.data.clone())
+        ..ApiOptions::at(stores.tokens(), config.data.clone())
     });
     let api = Some(api.context("cannot read the tokens of the API")?);
-    let store = match &database {
-        Some(database) => database.hub()?,
-        None => open_hub(&stores.path("hub.db"))?,
-    };
-    let delivery = config.push.start(store, urls.base())?;
+    let delivery = config.push.start(stores.hub()?, urls.base())?;
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
     let log = Arc::new(SqliteLog::temporary(Arc::new(SystemClock))?);

@@ -307,7 +307,7 @@ struct Opened {
 
 fn open(args: &ImportArgs) -> Result<Opened> {
     if let Some(path) = &args.log.config {
-        let config = ServeConfig::check(File::read_with_faults(path)?)?;
+        let config = ServeConfig::check(File::read_with_faults(path)?)?.in_folder()?;
         let Some(set) = config.sets.iter().find(|set| set.slug == args.set) else {
             bail!(UsageError(format!("there is no set `{}` in `{}`", args.set, path.display())));
         };

@@ -55,6 +55,11 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
     file.hub = args.push.over(file.hub);
     let data_in_file = file.data.clone();
     file.store_in(args.data.as_ref());
+    args.node.over(&mut file);
+    if args.contents.is_some() {
+        file.contents.clone_from(&args.contents);
+        file.origins.forget("contents");
+    }
     args.listen.over(&mut file);
     args.admin.over(&mut file);
     Ok((file, data_in_file))
@@ -75,7 +80,9 @@ fn config(args: &ServeArgs, file: File, data_in_file: Option<PathBuf>) -> Result
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let (mut start, data_in_file) = read(args)?;
     let config = config(args, start.clone(), data_in_file)?;
-    start.data = start.store_folder();
+    if config.database.is_none() {
+        start.data = start.store_folder();
+    }
     let folders = config.sets.iter().filter_map(|set| set.origin.path());
     let folders: Vec<_> = folders.map(Path::to_owned).collect();
     crate::program::redirected::refuse_published_output(&folders)?;
@@ -98,7 +105,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         })
         .collect();
     let writes = config.api.write;
-    let data = config.data.display().to_string();
+    let data = match &config.database {
+        Some(database) => format!("{} as node `{}`", database.shown(), database.node),
+        None => config.data.display().to_string(),
+    };
     let mut running = Running::start(config)?;
     let choice = if shown.len() > 1 { " --all-sets" } else { "" };
     for (slug, folder) in shown {

@@ -1,7 +1,9 @@
 //! The store in a PostgreSQL database, which several nodes share: `data` and `[database]`.
 
 use crate::config::access::Password;
+use crate::config::set::SetConfig;
 use crate::config::settings::File;
+use crate::program::errors::UsageError;
 use crate::program::small_file;
 use anyhow::Result;
 use clap::Args;
@@ -17,6 +19,15 @@ const LEASES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(600)]
 pub(crate) fn database_url(data: &Path) -> Option<&str> {
     let text = data.to_str()?;
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)).then_some(text)
+}
+
+/// The refusal of a database, where a command needs a folder.
+pub(crate) fn refusal() -> anyhow::Error {
+    UsageError(
+        "`--data`: this command needs the folder of a store, not a database (help: go through a server: --server URL)"
+            .to_owned(),
+    )
+    .into()
 }
 
 /// The flags of a node, which take precedence over the keys of the file.
@@ -55,6 +66,8 @@ pub(crate) struct DatabaseConfig {
     pub(crate) url: String,
     pub(crate) password: Option<Password>,
     pub(crate) ca_file: Option<PathBuf>,
+    /// The bucket with the contents of sets, if there is one.
+    pub(crate) contents: Option<String>,
     /// The name of this node.
     pub(crate) node: String,
     pub(crate) lease: Duration,
@@ -68,9 +81,15 @@ impl DatabaseConfig {
     pub(crate) fn check(file: &File, problems: &mut Vec<String>) -> Option<Self> {
         let own = file.database.clone().unwrap_or_default();
         let Some(url) = file.data.as_deref().and_then(database_url) else {
-            if file.database.is_some() || file.node.is_some() || file.scratch.is_some() {
+            let keys = [
+                file.database.is_some(),
+                file.node.is_some(),
+                file.scratch.is_some(),
+                file.contents.is_some(),
+            ];
+            if keys.contains(&true) {
                 problems.push(
-                    "`data`: `database`, `node` and `scratch` are for a store in a database (help: data = \
+                    "`data`: `database`, `node`, `scratch` and `contents` are for a store in a database (help: data = \
                      \"postgres://USER@HOST/NAME\", or leave them out)"
                         .to_owned(),
                 );
@@ -111,8 +130,32 @@ impl DatabaseConfig {
                 "`data`: {WITHOUT} (help: build it with the default features, or use a released one)"
             ));
         }
-        let lease = lease.unwrap_or(LEASE);
-        Some(Self { url: url.to_owned(), password, ca_file: own.ca_file, node: name, lease })
+        let contents = file.contents.clone();
+        if let Some(url) = contents.as_deref().filter(|url| !is_bucket(url)) {
+            problems.push(format!(
+                "`contents`: `{url}` is not the address of a bucket (help: write s3://BUCKET/PREFIX)"
+            ));
+        }
+        let (url, lease) = (url.to_owned(), lease.unwrap_or(LEASE));
+        Some(Self { url, password, ca_file: own.ca_file, contents, node: name, lease })
+    }
+
+    /// Checks a set that several nodes publish.
+    pub(crate) fn check_set(&self, set: &SetConfig, problems: &mut Vec<String>) {
+        if set.keeps_contents(true) && self.contents.is_none() {
+            problems.push(
+                "`contents`: the set has contents, which all nodes need (help: contents = \"s3://BUCKET/PREFIX\" at the top of the file)"
+                    .to_owned(),
+            );
+        }
+        for (key, is_set) in [("dumps", set.dumps.is_some()), ("archives", set.archives.is_some())]
+        {
+            if is_set {
+                problems.push(format!(
+                    "`{key}`: they are not available with a store in a database (help: leave it out)"
+                ));
+            }
+        }
     }
 
     /// The database of a configuration file, for commands that need no more of the file.
@@ -130,7 +173,8 @@ impl DatabaseConfig {
 
     /// The database at a URL of the command line.
     pub(crate) fn of_url(url: &str) -> Self {
-        Self { url: url.to_owned(), password: None, ca_file: None, node: host_name(), lease: LEASE }
+        let (password, ca_file, contents) = (None, None, None);
+        Self { url: url.to_owned(), password, ca_file, contents, node: host_name(), lease: LEASE }
     }
 
     /// The URL for messages, without a password.
@@ -139,6 +183,12 @@ impl DatabaseConfig {
         let url = self.url.split('?').next().unwrap_or_default();
         crate::values::hidden_logins::shown(url)
     }
+}
+
+/// Whether a text is `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+fn is_bucket(url: &str) -> bool {
+    let bucket = url.strip_prefix("s3://").and_then(|rest| rest.split('/').next());
+    bucket.is_some_and(|bucket| !bucket.is_empty())
 }
 
 /// The name of this machine.

@@ -50,6 +50,11 @@ impl File {
         }
     }
 
+    /// Whether the store is in a folder, not in a database.
+    pub(crate) fn is_in_folder(&self) -> bool {
+        self.data.as_deref().is_none_or(|data| database_url(data).is_none())
+    }
+
     /// The folder of the store in a flag or the environment takes precedence over the file.
     pub(crate) fn store_in(&mut self, data: Option<&PathBuf>) {
         if data.is_some() {

@@ -54,6 +54,8 @@ use store_folder::{misplaced_store, published_file};
 pub(crate) struct ServeConfig {
     pub(crate) listen: ListenConfig,
     pub(crate) data: PathBuf,
+    /// The database that several nodes share, if there is one; `data` is then the folder of temporary files.
+    pub(crate) database: Option<DatabaseConfig>,
     /// The folder of the store in the file, if another one is used.
     pub(crate) data_in_file: Option<PathBuf>,
     /// The configuration file.
@@ -77,8 +79,8 @@ pub(crate) struct ServeConfig {
 impl ServeConfig {
     /// Whether the contents of any set are kept: versions, or descriptions of entities.
     pub(crate) fn keeps_contents(&self) -> bool {
-        let keeps =
-            |set: &SetConfig| set.versions.is_some() || matches!(set.origin, Origin::Rdf(_));
+        let is_shared = self.database.is_some();
+        let keeps = |set: &SetConfig| set.keeps_contents(is_shared);
         self.sets.iter().any(keeps)
     }
 
@@ -92,6 +94,17 @@ impl ServeConfig {
         config.filter(|_| faults.is_empty()).ok_or_else(|| crate::config::faults::refused(faults))
     }
 
+    /// Refuses a store in a database, for commands that open a folder.
+    ///
+    /// # Errors
+    /// The store is in a database.
+    pub(crate) fn in_folder(self) -> Result<Self> {
+        match &self.database {
+            Some(_) => Err(database::refusal()),
+            None => Ok(self),
+        }
+    }
+
     /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set, and secrets that are
     /// missing stop none.
     ///
@@ -100,7 +113,7 @@ impl ServeConfig {
     pub(crate) fn check_to_serve(file: File) -> Result<Self> {
         let (config, faults, [missing, _]) = Self::check_parts(file);
         match config {
-            Some(config) if faults.is_empty() && missing.len() < config.sets.len() => Ok(config),
+            Some(config) if faults.is_empty() && config.has_set_besides(&missing) => Ok(config),
             _ => {
                 let faults = faults.into_iter().chain(missing).collect();
                 Err(crate::config::faults::refused(faults))
@@ -108,12 +121,17 @@ impl ServeConfig {
         }
     }
 
+    /// Whether a set can be published although these folders are missing. Another node may have them.
+    fn has_set_besides(&self, missing: &[Fault]) -> bool {
+        self.database.is_some() || missing.len() < self.sets.len()
+    }
+
     /// As [`ServeConfig::check_to_serve`], with the faults one by one, those of secrets included, and the missing
     /// folders that a server waits for.
     pub(crate) fn check_all(file: File) -> (Vec<Fault>, Vec<Fault>) {
         let (config, mut faults, [folders, secrets]) = Self::check_parts(file);
         faults.extend(secrets);
-        let stops_no_other = config.is_some_and(|config| folders.len() < config.sets.len());
+        let stops_no_other = config.is_some_and(|config| config.has_set_besides(&folders));
         if faults.is_empty() && stops_no_other {
             return (faults, folders);
         }
@@ -147,13 +165,6 @@ impl ServeConfig {
                 .push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
         }
         let database = DatabaseConfig::check(&file, &mut problems);
-        if database.is_some() {
-            problems.push(
-                "`data`: the sets of a Source are in a folder; only a hub alone can be in a database (help: name a folder, \
-                 or run `abreast hub`)"
-                    .to_owned(),
-            );
-        }
         let data = file.store_folder().unwrap_or_else(|| {
             if database.is_some() {
                 return PathBuf::new();
@@ -213,6 +224,9 @@ impl ServeConfig {
                 None => None,
             };
             problems.extend(wrong.map(|why| format!("`xmpp_node`: {why}")));
+            if let Some(database) = &database {
+                database.check_set(&set, &mut problems);
+            }
             let twin = sets.iter().find(|other| other.xmpp_node == set.xmpp_node);
             if let Some(twin) = twin.filter(|_| push.xmpp.is_some()) {
                 problems.push(format!(
@@ -254,6 +268,7 @@ impl ServeConfig {
         let config = Self {
             listen,
             data,
+            database,
             data_in_file,
             file: None,
             new_store,

@@ -8,7 +8,7 @@ use abreast_core::hub::HubStore;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
-use abreast_source::notify::{Notifier, NotifyOptions, notified_path};
+use abreast_source::notify::{NotifiedPlace, Notifier, NotifyOptions};
 use abreast_source::projection::{Topic, TopicContent};
 use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_websub::{LeaseLimits, Method};
@@ -18,7 +18,6 @@ use bytes::Bytes;
 use clap::Args;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -302,7 +301,7 @@ impl Delivery {
         &mut self,
         config: &PushConfig,
         sites: &Arc<CurrentSite>,
-        data: &Path,
+        place: NotifiedPlace,
     ) -> Result<Option<Notifier>> {
         let site = &sites.now();
         let topics = site.publisher.topics();
@@ -349,7 +348,7 @@ impl Delivery {
         let notifier = Notifier::start(
             SitePublisher(Arc::clone(site)),
             Arc::clone(self.hub.store()) as Arc<dyn abreast_core::TopicLog>,
-            notified_path(data),
+            place,
             options,
             Arc::new(SystemClock),
             Arc::new(move |topic: TopicId| hub.published(topic)),

@@ -44,6 +44,17 @@ impl SetConfig {
         settings(self) == settings(other)
     }
 
+    /// Whether contents of the set are stored: versions, descriptions of entities, and all files of a folder that
+    /// several nodes publish.
+    pub(crate) fn keeps_contents(&self, is_shared: bool) -> bool {
+        let is_stored = match &self.origin {
+            Origin::Folder(_) => is_shared,
+            Origin::Records => false,
+            Origin::Rdf(_) => true,
+        };
+        is_stored || self.versions.is_some()
+    }
+
     /// Whether the set is read from a folder or endpoint before it is published.
     pub(crate) fn is_read(&self) -> bool {
         match &self.origin {

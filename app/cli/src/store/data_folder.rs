@@ -81,13 +81,10 @@ impl Drop for NewData {
 /// # Errors
 /// It is one.
 pub(crate) fn refuse_database(data: &Path) -> Result<()> {
-    if crate::config::database::database_url(data).is_none() {
-        return Ok(());
+    match crate::config::database::database_url(data) {
+        Some(_) => Err(crate::config::database::refusal()),
+        None => Ok(()),
     }
-    bail!(UsageError(
-        "`--data`: this command needs the folder of a store, not a database (help: go through a server: --server URL)"
-            .to_owned()
-    ))
 }
 
 /// Refuses a place for a store where it would be published.

@@ -1,23 +1,25 @@
 //! The stores of a node in a PostgreSQL database.
 
 use crate::config::database::DatabaseConfig;
-use abreast_core::Records;
 use abreast_core::hub::HubStore;
+use abreast_core::{ChangeLog, Lease, Records};
 use anyhow::Result;
 use std::sync::Arc;
 
 #[cfg(feature = "postgres")]
 mod connected {
-    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result};
     use abreast_store::hub::NodeOptions;
-    use abreast_store::{PostgresDatabase, PostgresOptions};
+    use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
     use anyhow::Context as _;
+    use std::sync::OnceLock;
 
     /// A database that is open for this process.
     #[derive(Clone, Debug)]
     pub(crate) struct Database {
         database: PostgresDatabase,
         node: NodeOptions,
+        leases: Arc<OnceLock<Arc<PostgresLeases>>>,
     }
 
     impl Database {
@@ -38,7 +40,30 @@ mod connected {
             let database =
                 database.with_context(|| format!("cannot open the database {}", config.shown()))?;
             let node = NodeOptions { name: config.node.clone(), lease: config.lease };
-            Ok(Self { database, node })
+            Ok(Self { database, node, leases: Arc::default() })
+        }
+
+        /// The change log.
+        ///
+        /// # Errors
+        /// The system cannot start a thread.
+        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
+            Ok(Arc::new(self.database.log()?))
+        }
+
+        /// The lease of a part of the work, of which one node at a time does each part.
+        ///
+        /// # Errors
+        /// The system cannot start a thread.
+        pub(crate) fn lease(&self, name: String) -> Result<Lease> {
+            let leases = match self.leases.get() {
+                Some(leases) => leases,
+                None => {
+                    let started = Arc::new(self.database.leases(&self.node)?);
+                    self.leases.get_or_init(|| started)
+                }
+            };
+            Ok(Lease::of(Arc::clone(leases) as _, name))
         }
 
         /// The store of the hub.
@@ -58,7 +83,7 @@ mod connected {
 
 #[cfg(not(feature = "postgres"))]
 mod connected {
-    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result};
     use anyhow::bail;
 
     /// A database, which this program cannot open.
@@ -68,6 +93,14 @@ mod connected {
     impl Database {
         pub(crate) fn connect(_: &DatabaseConfig) -> Result<Self> {
             bail!(crate::config::database::WITHOUT)
+        }
+
+        pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
+            match *self {}
+        }
+
+        pub(crate) fn lease(&self, _: String) -> Result<Lease> {
+            match *self {}
         }
 
         pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {

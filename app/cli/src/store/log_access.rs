@@ -127,7 +127,7 @@ pub(crate) struct Local {
 
 impl Local {
     fn configured(path: &Path, set: &str, task: Task) -> Result<Self> {
-        let config = ServeConfig::check(File::read_with_faults(path)?)?;
+        let config = ServeConfig::check(File::read_with_faults(path)?)?.in_folder()?;
         let Some(found) = config.sets.iter().find(|one| one.slug == set) else {
             let names: Vec<&str> = config.sets.iter().map(|one| one.slug.as_str()).collect();
             return Err(unknown_set(

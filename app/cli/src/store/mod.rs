@@ -1,6 +1,7 @@
 //! Opening a store, a log, a set or the states of copies.
 
 pub(crate) mod all_sets;
+pub(crate) mod bucket;
 pub(crate) mod data_folder;
 pub(crate) mod database;
 pub(crate) mod log_access;

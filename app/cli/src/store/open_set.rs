@@ -5,7 +5,7 @@ use crate::config::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::program::progress::{Progress, ProgressArgs};
 use crate::store::stores::Stores;
 use abreast_core::contents::ContentStore;
-use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
+use abreast_core::{Beginning, ChangeLog, Lease, NewSet, PageRule, SetId};
 use abreast_folder::Folder;
 use abreast_server::ServedSet;
 use abreast_source::archive::Archive;
@@ -247,6 +247,10 @@ impl SetOpener<'_> {
         let representations = self.kept(Representations::elsewhere());
         let mut options = origin.options(crate::store::rdf_files::temporary_folder(self.stores)?);
         options.meter = progress.meter();
+        options.lease = match origin.descriptions {
+            Descriptions::Given => Lease::always(),
+            Descriptions::Folder(_) | Descriptions::Endpoint(_) => self.watch_lease(slug)?,
+        };
         let record = Some(options.record_of_files(slug));
         let (log, contents) = (Arc::clone(self.log), Arc::clone(contents));
         let watch = match &origin.descriptions {
@@ -305,8 +309,11 @@ impl SetOpener<'_> {
         former: Option<&ServedSet>,
     ) -> Result<Opened> {
         let private = self.private();
+        let is_shared = self.stores.database().is_some();
         let opened = match (&set.missing, open_folder(folder, &private)) {
             (_, Ok(opened)) => Some(opened),
+            // Another node may have it.
+            (_, Err(_)) if is_shared => None,
             // The watch waits for it, and reports it.
             (Some(_), Err(_)) => None,
             (None, Err(error)) => return Err(error),
@@ -315,9 +322,10 @@ impl SetOpener<'_> {
         options.ingest.digests = folder.digests;
         options.ingest.links = Arc::clone(links);
         options.ingest.meter = progress.meter();
-        if set.versions.is_some() {
+        if set.versions.is_some() || is_shared {
             options.ingest.contents = self.contents.cloned();
         }
+        options.lease = self.watch_lease(&set.slug)?;
         options.debounce = folder.debounce;
         options.at_once = !folder.wait_for_quiet;
         options.hold_deletions = folder.hold_deletions;
@@ -333,20 +341,30 @@ impl SetOpener<'_> {
         if let Some(before) = former.and_then(|set| set.deposit.as_ref()) {
             before.share_writes(&mut options.ingest);
         }
-        let deposit = Deposit::new(Arc::clone(self.log), id, options.ingest.clone());
+        // The folder may be on another node.
+        let deposit =
+            (!is_shared).then(|| Deposit::new(Arc::clone(self.log), id, options.ingest.clone()));
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
-        let representations =
-            self.kept(Representations::of_folder_if_there(opened, Arc::clone(&status)));
+        let representations = self.kept(if is_shared {
+            Representations::of_stored_files()
+        } else {
+            Representations::of_folder_if_there(opened, Arc::clone(&status))
+        });
         Ok(Opened {
             representations,
             watch: Some(watch),
             rdf: None,
             status,
             copies,
-            deposit: Some(deposit),
+            deposit,
             entities: None,
         })
+    }
+
+    /// The lease of the watch of a set.
+    fn watch_lease(&self, slug: &str) -> Result<Lease> {
+        self.stores.lease(format!("watch/{slug}"))
     }
 }
 

@@ -33,7 +33,8 @@ fn served_sets(sets: &[SetConfig]) -> ServedSets {
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> Result<()> {
+pub(crate) fn record(stores: &Stores, log: &dyn ChangeLog, sets: &[SetConfig]) -> Result<()> {
+    let store = stores.data();
     let names: HashSet<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
     // A folder that is missing may be that of the set under another name.
     let is_missing = sets.iter().any(|set| set.missing.is_some());
@@ -44,7 +45,9 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         let resources = log
             .head(id)
             .map_or_else(|error| error.to_string(), |head| count(head.resources, "resource"));
-        let help = if is_missing {
+        let help = if stores.database().is_some() {
+            "add it to the configuration of each node to publish it".to_owned()
+        } else if is_missing {
             "see the sets whose folders are missing".to_owned()
         } else {
             format!(
@@ -56,6 +59,9 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         tracing::warn!(
             "the store has the set `{slug}` ({resources}), which is not configured and not published (help: {help})"
         );
+    }
+    if stores.database().is_some() {
+        return Ok(());
     }
     // A full disk must not prevent the server from serving existing data.
     match served_sets(sets).write(store) {

@@ -1,17 +1,19 @@
 //! The stores in one folder, opened for a task: the folder is locked, then the log and the stored
 //! contents are opened.
 
+use crate::config::database::DatabaseConfig;
 use crate::program::errors::ExitCodeError;
 use crate::store::data_folder::{NewData, refuse_database, refuse_published};
 use crate::store::database::Database;
 use abreast_contents::Contents;
-use abreast_core::SystemClock;
 use abreast_core::contents::ContentStore;
 use abreast_core::hub::HubStore;
+use abreast_core::{ChangeLog, Lease, SystemClock};
 use abreast_folder::{Folder, Locked};
 use abreast_server::api::{TokenPlace, tokens_path};
-use abreast_store::SqliteLog;
+use abreast_source::notify::{NotifiedPlace, notified_path};
 use abreast_store::hub::SqliteHub;
+use abreast_store::{FormerSet, SqliteLog};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,15 +102,41 @@ pub(crate) fn as_owner(folder: &Path) -> Option<String> {
     })
 }
 
-/// The stores of a folder that no other process has open.
+/// The stores of a folder that no other process has open, and those in a database that other nodes
+/// share.
 pub(crate) struct Stores {
     data: PathBuf,
+    shared: Option<Shared>,
     /// The folder, while it may still be removed again: a start that fails leaves nothing behind.
     new: Option<NewData>,
     _lock: Locked,
 }
 
+/// Stores that other nodes share.
+struct Shared {
+    database: Database,
+    /// The bucket of contents.
+    bucket: Option<String>,
+}
+
 impl Stores {
+    /// As [`Self::open`]; with a database, the folder has the temporary files of a node.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or the database cannot be opened.
+    pub(crate) fn open_shared(
+        data: &Path,
+        database: Option<&DatabaseConfig>,
+        task: Task,
+    ) -> Result<Self> {
+        let mut stores = Self::open(data, task)?;
+        if let Some(config) = database {
+            let (database, bucket) = (Database::connect(config)?, config.contents.clone());
+            stores.shared = Some(Shared { database, bucket });
+        }
+        Ok(stores)
+    }
+
     /// Locks the folder; makes it first, except to read.
     ///
     /// # Errors
@@ -138,7 +166,8 @@ impl Stores {
         else {
             bail!(task.locked(data));
         };
-        Ok(Self { data: data.to_owned(), new: new.map(NewData::locked), _lock: lock })
+        let (data, new) = (data.to_owned(), new.map(NewData::locked));
+        Ok(Self { data, shared: None, new, _lock: lock })
     }
 
     /// The path of something in the folder.
@@ -151,7 +180,12 @@ impl Stores {
         &self.data
     }
 
-    /// Opens the change log.
+    /// The database that other nodes share, if there is one.
+    pub(crate) fn database(&self) -> Option<&Database> {
+        self.shared.as_ref().map(|shared| &shared.database)
+    }
+
+    /// Opens the change log of the folder.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -159,11 +193,76 @@ impl Stores {
         open_log(&self.path("source.db"))
     }
 
-    /// Opens the store of contents.
+    /// Opens the change log of the sets to serve, in the folder or in the database.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn served_log(&self) -> Result<Arc<dyn ChangeLog>> {
+        match self.database() {
+            Some(database) => database.log(),
+            None => Ok(Arc::new(self.log()?)),
+        }
+    }
+
+    /// Opens the store of the hub, in the folder or in the database.
+    ///
+    /// # Errors
+    /// It cannot be opened, or another process has it open.
+    pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
+        match self.database() {
+            Some(database) => database.hub(),
+            None => open_hub(&self.path("hub.db")),
+        }
+    }
+
+    /// The place of the tokens of the API.
+    pub(crate) fn tokens(&self) -> TokenPlace {
+        token_place(&self.data, self.database())
+    }
+
+    /// The lease of a part of the work; without other nodes it is always held.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub(crate) fn lease(&self, name: impl Into<String>) -> Result<Lease> {
+        self.database().map_or(Ok(Lease::always()), |database| database.lease(name.into()))
+    }
+
+    /// Where the notifier stores its state.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub(crate) fn notified(&self) -> Result<NotifiedPlace> {
+        Ok(match self.database() {
+            Some(database) => NotifiedPlace::Shared(database.records(), self.lease("notify")?),
+            None => NotifiedPlace::File(notified_path(&self.data)),
+        })
+    }
+
+    /// Former names of the sets.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn former_sets(&self) -> Result<Vec<FormerSet>> {
+        match self.database() {
+            // Sets of a database cannot be renamed.
+            Some(_) => Ok(Vec::new()),
+            None => Ok(abreast_store::former_sets(&self.path("source.db"))?),
+        }
+    }
+
+    /// Opens the store of contents, in the folder or in the bucket.
     ///
     /// # Errors
     /// The contents cannot be opened.
     pub(crate) fn contents(&self) -> Result<Arc<dyn ContentStore>> {
+        if let Some(shared) = &self.shared {
+            let bucket = shared.bucket.as_deref();
+            let bucket = bucket.context(
+                "`contents`: there is no bucket (help: contents = \"s3://BUCKET/PREFIX\")",
+            )?;
+            return crate::store::bucket::contents(bucket, &self.data);
+        }
         let path = self.path("contents");
         let contents = Contents::open(&path)
             .with_context(|| format!("cannot open the kept contents `{}`", path.display()))?;

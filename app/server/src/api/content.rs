@@ -5,7 +5,7 @@ use super::context::Context;
 use super::intake::Pieces;
 use super::model::RecordAnswer;
 use super::problem::{Problem, ProblemKind, disk_full, full_disk, out_of_reach};
-use super::refusals::elsewhere_only;
+use super::refusals::{elsewhere_only, files_of_nodes};
 use crate::message::conditional::unmodified_since;
 use crate::message::respond::Answer;
 use crate::site::resource::{self, relative_path};
@@ -155,6 +155,9 @@ pub(super) async fn remove(
 type UploadTarget = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
 
 fn place(target: &ServedSet) -> Result<UploadTarget, Problem> {
+    if target.published.representations.has_stored_files() {
+        return Err(files_of_nodes());
+    }
     target.deposit.clone().zip(target.published.representations.folder()).ok_or_else(elsewhere_only)
 }
 

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
 use super::model::{ChangeWord, MAX_KEY, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
-use super::refusals::{self, elsewhere_only};
+use super::refusals::{self, elsewhere_only, files_of_nodes};
 use crate::message::respond::Answer;
 use crate::site::served::ServedSet;
 use abreast_core::Change;
@@ -110,6 +110,9 @@ pub(super) async fn put(
 
 /// The links of a file: the only metadata that can be set for it.
 async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<Answer, Problem> {
+    if target.published.representations.has_stored_files() {
+        return Err(files_of_nodes());
+    }
     let Some((deposit, folder)) =
         target.deposit.as_ref().zip(target.published.representations.folder())
     else {

@@ -51,6 +51,15 @@ pub(super) fn follows_files() -> Problem {
     .help("change these, or leave `folder` and `endpoint` out of the set's configuration")
 }
 
+/// The problem for changes of files that several nodes publish.
+pub(super) fn files_of_nodes() -> Problem {
+    Problem::new(
+        ProblemKind::Conflict,
+        "several nodes publish the files of this set, which change in its folder only",
+    )
+    .help("write the file into the folder that a node watches")
+}
+
 /// The problem for content in a set without content.
 pub(super) fn elsewhere_only() -> Problem {
     Problem::new(

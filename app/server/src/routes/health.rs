@@ -182,7 +182,7 @@ fn measure_all(site: &Site) {
             gauge!("abreast_resources", "set" => slug.clone()).set(head.resources as f64);
         }
         let watching = match set.published.watch.state() {
-            WatchState::Watching | WatchState::Scanning => true,
+            WatchState::Watching | WatchState::Scanning | WatchState::Elsewhere => true,
             WatchState::Vanished(_) | WatchState::Failed(_) => false,
             WatchState::Starting | WatchState::Stopped => {
                 !set.published.representations.has_folder()

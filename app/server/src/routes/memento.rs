@@ -6,9 +6,10 @@
 //! current then.
 
 use crate::message::conditional::http_date;
-use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::message::respond::{Answer, Dated, Representation, problem, try_later};
 use crate::site::resource::relative_path;
 use crate::site::served::{ServedSet, Site};
+use crate::site::stored_resource;
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_source::Naming;
 use abreast_source::versions::{History, VersionUrls, at_stamp};
@@ -157,7 +158,7 @@ async fn represent(
         ));
     };
     let (set, kept_state) = (Arc::clone(&asked.set), state.clone());
-    let opened = tokio::task::spawn_blocking(move || open(&set, &kept_state))
+    let opened = tokio::task::spawn_blocking(move || stored_resource::open(&set, &kept_state))
         .await
         .map_err(io::Error::other)?;
     let opened = match opened {
@@ -190,12 +191,6 @@ async fn represent(
         more,
     }
     .answer(method, headers))
-}
-
-/// The stored bytes of a version, and their number. Blocks.
-fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
-    let Some(kept) = set.published.representations.open_kept(state)? else { return Ok(None) };
-    Ok(Some((kept.length(), Content::of_stored(kept)?)))
 }
 
 fn media_type(state: &State) -> HeaderValue {

@@ -8,5 +8,6 @@ pub(crate) mod known_tokens;
 pub(crate) mod resource;
 pub(crate) mod served;
 pub(crate) mod sessions;
+pub(crate) mod stored_resource;
 pub(crate) mod token_place;
 pub(crate) mod tokens;

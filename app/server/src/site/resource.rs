@@ -1,4 +1,4 @@
-//! `/{set}/r/…`: the resources, read directly from the published folder.
+//! `/{set}/r/…`: the resources, read directly from the published folder, or from stored contents.
 //!
 //! A path is opened relative to the folder's handle, without following symbolic links, and only if
 //! every component would be published. Length, tag and time come from the opened file; if a file is
@@ -34,6 +34,9 @@ pub(crate) async fn answer(
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
+    if set.published.representations.has_stored_files() {
+        return super::stored_resource::answer(site, set, relative, method, headers).await;
+    }
     let Some(mut folder) = set.published.representations.folder() else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };

@@ -136,8 +136,13 @@ impl Links {
     /// Returns the values of Link headers for the file at this relative path, at most 16 KiB in
     /// total, because clients reject longer headers.
     pub fn headers(&self, folder: &Folder, path: &[u8]) -> Vec<String> {
+        self.headers_of(&self.of(folder, path).links)
+    }
+
+    /// As [`Self::headers`], for links that the log has.
+    pub fn headers_of(&self, links: &[Link]) -> Vec<String> {
         let mut left = MAX_HEADERS;
-        let mut values = header_links(&self.resources, &self.of(folder, path).links);
+        let mut values = header_links(&self.resources, links);
         values.retain(|value| {
             left = left.saturating_sub(value.len());
             left > 0

@@ -5,17 +5,22 @@ use super::NotifyOptions;
 use super::change_topic::ChangeTopic;
 use super::document_topics::DocumentTopics;
 use super::error::NotifyError;
-use super::state_file::StateFile;
+use super::state_file::{NotifiedPlace, StateFile};
 use crate::publish::TopicContent;
 use crate::publish::publisher::Publisher;
 use crate::scan::ingest::with_causes;
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
+use abreast_webtypes::Timestamp;
+use std::io;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+/// Most attempts to record the start of each topic, while other nodes do the same.
+const ATTEMPTS: usize = 20;
+/// Interval at which the lease of notifications is checked.
+const TURN: Duration = Duration::from_millis(100);
 /// Interval between comparisons of documents, and longest time until a stop takes effect.
 const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -36,32 +41,43 @@ impl Notifier {
     /// [`PublishedSet::notifications`](crate::publish::PublishedSet::notifications).
     ///
     /// All topics exist when this method returns, so a subscription cannot precede the start of its
-    /// topic, and all later changes are notified. The file `record` stores the start of each topic
-    /// and the documents that were notified.
+    /// topic, and all later changes are notified. `record` stores the start of each topic and the
+    /// documents that were notified. Of several nodes, the one with the lease notifies; another one
+    /// continues after the last notification.
     ///
     /// # Errors
     /// See [`NotifyError`] for the possible errors.
     pub fn start(
         publisher: impl Deref<Target = Publisher> + Send + 'static,
         topics: Arc<dyn TopicLog>,
-        record: PathBuf,
+        record: impl Into<NotifiedPlace>,
         options: NotifyOptions,
         clock: Arc<dyn Clock>,
         published: Published,
     ) -> Result<Self, NotifyError> {
-        let mut state = StateFile::read(record).map_err(NotifyError::Record)?;
-        let mut changes = Vec::new();
-        for topic in
-            publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes)
-        {
-            changes.push(ChangeTopic::resume(&**publisher.log(), &*topics, topic, &mut state)?);
-        }
-        // The start of each topic is durable before a client can subscribe, so that all later
-        // changes are notified, even after a crash.
-        state.save().map_err(NotifyError::Record)?;
+        let place = record.into();
         let every = options.change_list_every;
-        let documents = DocumentTopics::resume(&publisher, &*topics, state, every, clock.now())?;
-        let worker = Worker { publisher, topics, options, clock, published, changes, documents };
+        let mut attempts = 1..ATTEMPTS;
+        let (changes, documents) = loop {
+            match resume(&publisher, &*topics, &place, every, clock.now()) {
+                Err(NotifyError::Record(error))
+                    if error.kind() == io::ErrorKind::ResourceBusy && attempts.next().is_some() => {
+                }
+                resumed => break resumed?,
+            }
+        };
+        let is_current = !place.is_shared();
+        let worker = Worker {
+            publisher,
+            topics,
+            place,
+            options,
+            clock,
+            published,
+            changes,
+            documents,
+            is_current,
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread =
@@ -97,12 +113,39 @@ struct Worker<P> {
     published: Published,
     changes: Vec<ChangeTopic>,
     documents: DocumentTopics,
+    place: NotifiedPlace,
+    /// Whether no other node has notified since the topics were restored.
+    is_current: bool,
+}
+
+/// Restores all topics. Their starts are durable before a client can subscribe, so that all later
+/// changes are notified, even after a crash.
+fn resume(
+    publisher: &Publisher,
+    topics: &dyn TopicLog,
+    place: &NotifiedPlace,
+    every: Duration,
+    now: Timestamp,
+) -> Result<(Vec<ChangeTopic>, DocumentTopics), NotifyError> {
+    let mut state = StateFile::read(place.clone()).map_err(NotifyError::Record)?;
+    let mut changes = Vec::new();
+    for topic in publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes) {
+        changes.push(ChangeTopic::resume(&**publisher.log(), topics, topic, &mut state)?);
+    }
+    state.save().map_err(NotifyError::Record)?;
+    let documents = DocumentTopics::resume(publisher, topics, state, every, now)?;
+    Ok((changes, documents))
 }
 
 impl<P: Deref<Target = Publisher>> Worker<P> {
     fn run(mut self, stop: &AtomicBool) {
         let mut compare_at = Instant::now();
         while !stop.load(Ordering::Relaxed) {
+            if !self.has_turn() {
+                self.is_current = false;
+                thread::sleep(TURN);
+                continue;
+            }
             self.notify_changes();
             if compare_at <= Instant::now() {
                 self.notify_documents();
@@ -110,6 +153,27 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
             }
             self.wait(compare_at);
         }
+    }
+
+    /// Whether this node publishes the notifications. The topics are restored when it starts to.
+    fn has_turn(&mut self) -> bool {
+        if !self.place.is_turn() {
+            return false;
+        }
+        if self.is_current {
+            return true;
+        }
+        let (every, now) = (self.options.change_list_every, self.clock.now());
+        match resume(&self.publisher, &*self.topics, &self.place, every, now) {
+            Ok((changes, documents)) => {
+                (self.changes, self.documents, self.is_current) = (changes, documents, true);
+            }
+            Err(error) => {
+                tracing::error!("cannot continue notifications: {}; retrying", with_causes(&error));
+                thread::sleep(INTERVAL);
+            }
+        }
+        self.is_current && self.place.is_turn()
     }
 
     /// Records a notification for each topic that has changes and whose pause is over, in a single
@@ -179,6 +243,11 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
             }
         }
         if let Err(error) = self.documents.save() {
+            if error.kind() == io::ErrorKind::ResourceBusy {
+                // Another node has notified.
+                self.is_current = false;
+                return;
+            }
             tracing::error!(
                 "cannot write which documents were notified: {error}; after a restart they are notified again"
             );

@@ -1,17 +1,19 @@
 //! The state file of the notifier, with the start of each topic and its notified documents. The
-//! file is small, and is rewritten as a whole.
+//! file is small, and is rewritten as a whole. Several nodes have a record in their store instead.
 //!
 //! A notification of documents is published before the file is written. After a crash between these
 //! steps the notification is published again, which subscribers must accept anyway.
 
 use crate::projection::TOPIC_PATHS;
 use crate::publish::NotifiedDocuments;
-use abreast_core::{Finding, Position, Severity};
+use abreast_core::{Finding, Lease, Position, Records, Severity};
 use abreast_folder::{read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// State of a topic, by the name of its record ([`crate::publish::topic::Topic::record`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +31,66 @@ pub(super) struct TopicState {
     pub(super) documents: NotifiedDocuments,
 }
 
+/// Name of the record in the store of several nodes.
+const SHARED: &str = "notified";
+
+/// Where a notifier stores its state, and when it may work.
+#[derive(Clone)]
+pub enum NotifiedPlace {
+    /// A file of this process.
+    File(PathBuf),
+    /// The store that several nodes share. The notifier works while its node holds the lease.
+    Shared(Arc<dyn Records>, Lease),
+}
+
+impl From<PathBuf> for NotifiedPlace {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl fmt::Display for NotifiedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "`{}`", path.display()),
+            Self::Shared(..) => write!(f, "the record `{SHARED}`"),
+        }
+    }
+}
+
+impl NotifiedPlace {
+    /// Whether this process may publish notifications now.
+    pub(super) fn is_turn(&self) -> bool {
+        match self {
+            Self::File(_) => true,
+            Self::Shared(_, lease) => lease.is_held(),
+        }
+    }
+
+    /// Whether other processes publish notifications, too.
+    pub(super) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(..))
+    }
+
+    /// The states of all topics, and the number of their record.
+    fn read(&self) -> io::Result<(BTreeMap<String, TopicState>, u64)> {
+        match self {
+            Self::File(path) => Ok((topics(path)?, 0)),
+            Self::Shared(records, _) => {
+                let Some(record) = records.record(SHARED).map_err(io::Error::other)? else {
+                    return Ok((BTreeMap::new(), 0));
+                };
+                Ok((parse(&record.bytes)?, record.revision))
+            }
+        }
+    }
+}
+
 /// States of all topics, by the names of their records.
-#[derive(Debug, Default)]
 pub(super) struct StateFile {
-    path: PathBuf,
+    place: NotifiedPlace,
+    /// Number of the shared record.
+    revision: u64,
     topics: BTreeMap<String, TopicState>,
     /// Whether the state differs from the file.
     changed: bool,
@@ -45,18 +103,22 @@ struct Stored<S> {
 
 impl StateFile {
     /// Reads the file. If the file is missing or damaged, nothing counts as notified.
-    pub(super) fn read(path: PathBuf) -> io::Result<Self> {
-        let (topics, changed) = match topics(&path) {
+    pub(super) fn read(place: impl Into<NotifiedPlace>) -> io::Result<Self> {
+        let place = place.into();
+        let ((topics, revision), changed) = match place.read() {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                tracing::warn!(
-                    "`{}` is damaged ({error}): all documents are notified again",
-                    path.display()
-                );
-                (BTreeMap::new(), true)
+                tracing::warn!("{place} is damaged ({error}): all documents are notified again");
+                ((BTreeMap::new(), 0), true)
             }
-            topics => (topics?, false),
+            read => (read?, false),
         };
-        Ok(Self { path, topics, changed })
+        Ok(Self { place, revision, topics, changed })
+    }
+
+    /// Reads a file; a damaged one is an error.
+    fn undamaged(path: &Path) -> io::Result<Self> {
+        let place = NotifiedPlace::File(path.to_owned());
+        Ok(Self { place, revision: 0, topics: topics(path)?, changed: false })
     }
 
     /// Returns the states of all topics, by the names of their records.
@@ -114,8 +176,23 @@ impl StateFile {
         self.topics.keys().filter(|record| set_of(record) == slug).cloned().collect()
     }
 
-    fn write(&self) -> io::Result<()> {
-        write_sealed(&self.path, serde_json::to_vec(&Stored { sets: &self.topics })?)
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = serde_json::to_vec(&Stored { sets: &self.topics })?;
+        let records = match &self.place {
+            NotifiedPlace::File(path) => return write_sealed(path, bytes),
+            NotifiedPlace::Shared(records, _) => records,
+        };
+        if !records.replace_record(SHARED, self.revision, &bytes).map_err(io::Error::other)? {
+            // A lost answer is repeated, and finds its own change.
+            let (topics, revision) = self.place.read()?;
+            if topics != self.topics {
+                return Err(io::ErrorKind::ResourceBusy.into());
+            }
+            self.revision = revision;
+            return Ok(());
+        }
+        self.revision = records.record_revision(SHARED).map_err(io::Error::other)?;
+        Ok(())
     }
 }
 
@@ -135,7 +212,7 @@ pub fn rename_in_record(
     (old, new): (&str, &str),
     write: bool,
 ) -> io::Result<Vec<(String, String)>> {
-    let mut file = StateFile { path: path.to_owned(), topics: topics(path)?, changed: false };
+    let mut file = StateFile::undamaged(path)?;
     let renamed: Vec<(String, String)> = file
         .bases()
         .into_iter()
@@ -164,7 +241,7 @@ pub fn rename_in_record(
 /// # Errors
 /// The file is damaged, or cannot be read or written.
 pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<String>> {
-    let mut file = StateFile { path: path.to_owned(), topics: topics(path)?, changed: false };
+    let mut file = StateFile::undamaged(path)?;
     let mut found: BTreeSet<String> = file
         .bases()
         .into_iter()
@@ -186,7 +263,11 @@ fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         text => text?,
     };
-    let stored = serde_json::from_slice::<Stored<_>>(&text);
+    parse(&text)
+}
+
+fn parse(text: &[u8]) -> io::Result<BTreeMap<String, TopicState>> {
+    let stored = serde_json::from_slice::<Stored<_>>(text);
     stored
         .map(|stored| stored.sets)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

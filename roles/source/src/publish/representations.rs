@@ -22,6 +22,8 @@ pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>
 pub struct Representations {
     folder: Option<SetFolder>,
     kept: Option<OpenKept>,
+    /// The resources are files whose bytes are in stored contents only.
+    has_stored_files: bool,
 }
 
 impl fmt::Debug for Representations {
@@ -67,7 +69,18 @@ impl Representations {
     /// Representations from a folder that may be missing at the start.
     #[must_use]
     pub fn of_folder_if_there(opened: Option<Folder>, watch: Arc<WatchStatus>) -> Self {
-        Self { folder: Some(SetFolder { opened, watch }), kept: None }
+        Self { folder: Some(SetFolder { opened, watch }), ..Self::default() }
+    }
+
+    /// Representations of files that another node may have read: only stored contents.
+    #[must_use]
+    pub fn of_stored_files() -> Self {
+        Self { has_stored_files: true, ..Self::default() }
+    }
+
+    /// Whether the resources are files, and their bytes are in stored contents only.
+    pub const fn has_stored_files(&self) -> bool {
+        self.has_stored_files
     }
 
     /// Adds a function that opens stored contents, if there is one.
@@ -85,7 +98,7 @@ impl Representations {
 
     /// Whether the folder has been missing since the start.
     pub fn is_absent(&self) -> bool {
-        self.has_folder() && self.folder().is_none()
+        self.folder.is_some() && self.folder().is_none()
     }
 
     /// Whether the key is in a folder that is never published.
@@ -102,12 +115,12 @@ impl Representations {
             opened: Some(opened),
             watch: Arc::clone(&folder.watch),
         });
-        Self { folder: folder.or_else(|| self.folder.clone()), kept: self.kept.clone() }
+        Self { folder: folder.or_else(|| self.folder.clone()), ..self.clone() }
     }
 
-    /// Whether the set has a folder.
-    pub fn has_folder(&self) -> bool {
-        self.folder.is_some()
+    /// Whether the resources of the set are files of a folder.
+    pub const fn has_folder(&self) -> bool {
+        self.folder.is_some() || self.has_stored_files
     }
 
     /// Whether the rules of the set select the resource with this key. The rules apply to files;

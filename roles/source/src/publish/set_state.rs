@@ -44,7 +44,9 @@ impl SetState {
         }
         Ok(match state {
             WatchState::Vanished(reason) => Self::Missing(reason),
-            WatchState::Starting | WatchState::Scanning if importing => Self::Reading,
+            WatchState::Starting | WatchState::Scanning | WatchState::Elsewhere if importing => {
+                Self::Reading
+            }
             _ if importing => Self::Incomplete,
             _ => match watch.held() {
                 Some(held) if watch.is_confirming() => Self::Confirmed(held),

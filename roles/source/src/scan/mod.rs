@@ -10,6 +10,7 @@ pub(crate) mod guard;
 pub(crate) mod hash;
 pub(crate) mod ingest;
 mod large;
+pub(crate) mod leased;
 pub(crate) mod options;
 pub(crate) mod pending;
 pub(crate) mod rest;

@@ -24,6 +24,8 @@ pub enum WatchState {
     /// The store failed or its disk is full, with the reason. No change is recorded until the store
     /// works again.
     Failed(String),
+    /// Another node that shares the store watches the folder, or no node does.
+    Elsewhere,
     /// The watch has ended, or was never started.
     Stopped,
 }

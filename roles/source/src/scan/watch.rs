@@ -2,6 +2,7 @@
 
 pub use super::watch_options::WatchOptions;
 
+use crate::scan::leased::run_while_held;
 use crate::scan::status::{WatchState, WatchStatus};
 use crate::scan::watching::Watching;
 use abreast_core::{ChangeLog, SetId};
@@ -24,11 +25,16 @@ impl Watch {
         if options.confirm_deletions {
             status.confirm_deletions();
         }
-        let watching = Watching::new(options, log, set, Arc::clone(&stop), Arc::clone(&status));
+        let (own_status, own_stop) = (Arc::clone(&status), Arc::clone(&stop));
+        let run = move || {
+            run_while_held(&options.lease, &own_status, &own_stop, |ending| {
+                let (log, stop, status) =
+                    (Arc::clone(&log), Arc::clone(ending), Arc::clone(&own_status));
+                Watching::new(options.clone(), log, set, stop, status).run();
+            });
+        };
         let work = tracing::Span::current();
-        let thread = thread::Builder::new()
-            .name("watch".into())
-            .spawn(move || work.in_scope(|| watching.run()));
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || work.in_scope(run));
         if let Err(error) = &thread {
             status.set(WatchState::Vanished(format!("cannot start the watching thread: {error}")));
         }

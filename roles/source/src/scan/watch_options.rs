@@ -3,6 +3,7 @@
 use super::guard::HOLD;
 use super::options::IngestOptions;
 use crate::names::private::Private;
+use abreast_core::Lease;
 use abreast_core::filter::Filter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct WatchOptions {
     pub confirm_deletions: bool,
     /// Whether to record the first resources of a new set as changes.
     pub initial_changes: bool,
+    /// The lease of the watch, if several nodes share the store.
+    pub lease: Lease,
 }
 
 impl WatchOptions {
@@ -58,6 +61,7 @@ impl WatchOptions {
             hold_deletions: HOLD,
             confirm_deletions: false,
             initial_changes: false,
+            lease: Lease::always(),
         }
     }
 }

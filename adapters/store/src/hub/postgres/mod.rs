@@ -17,5 +17,5 @@ mod transaction;
 mod verifications;
 mod writer;
 
-pub use open::NodeOptions;
+pub use crate::postgres::leases::NodeOptions;
 pub use store::PostgresHub;

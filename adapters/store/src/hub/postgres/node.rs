@@ -3,19 +3,13 @@
 use super::topics::each;
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
+use crate::postgres::shared_values::random_number;
+pub(crate) use crate::postgres::shared_values::{Param, database_now};
 use abreast_core::{ErrorKind, LogError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
-
-/// The database's clock, in microseconds. Leases use no other clock.
-macro_rules! database_now {
-    () => {
-        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    };
-}
-pub(crate) use database_now;
+use tokio_postgres::types::Type;
 
 /// This process among the nodes.
 pub(crate) struct Node {
@@ -77,9 +71,6 @@ impl Node {
     }
 }
 
-/// A value of a statement, with its type.
-pub(crate) type Param<'p> = (&'p (dyn ToSql + Sync), Type);
-
 /// The only row of an answer.
 pub(crate) fn first<T>(
     doing: &str,
@@ -88,13 +79,4 @@ pub(crate) fn first<T>(
 ) -> Result<T, LogError> {
     let missing = || LogError::new(ErrorKind::Io, format!("{doing}: the database answered no row"));
     each(doing, rows, read)?.pop().ok_or_else(missing)
-}
-
-/// A random number for a node, which a database that lost changes does not give out again.
-fn random_number() -> Result<i64, LogError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|cause| {
-        LogError::new(ErrorKind::Io, format!("no random number for a node: {cause}"))
-    })?;
-    Ok(i64::from_le_bytes(bytes) & i64::MAX)
 }

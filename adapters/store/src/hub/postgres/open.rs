@@ -6,25 +6,10 @@ use super::writer::HubWriter;
 use crate::database::queue::Queue;
 use crate::postgres::attempts::Attempts;
 use crate::postgres::database::PostgresDatabase;
+use crate::postgres::leases::NodeOptions;
 use crate::postgres::options::{thread, writer_name};
 use abreast_core::LogError;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Options of a node that shares a store with others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeOptions {
-    /// The name under which status and logs of other nodes show this node.
-    pub name: String,
-    /// Time after which other nodes take over the work of a node that does not renew its lease.
-    pub lease: Duration,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self { name: "abreast".to_owned(), lease: Duration::from_secs(15) }
-    }
-}
 
 impl PostgresDatabase {
     /// Opens the store of a hub, for this node.

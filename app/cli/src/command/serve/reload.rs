@@ -47,7 +47,7 @@ impl Running {
         let before: Vec<String> = self.sets.iter().map(|set| set.slug().to_owned()).collect();
         let versions = self.versions();
         if let Err(error) =
-            crate::store::served::record(self.parts.stores.data(), &*self.parts.log, &config.sets)
+            crate::store::served::record(&self.parts.stores, &*self.parts.log, &config.sets)
         {
             tracing::error!("cannot record the sets of the store: {error:#}");
         }
@@ -56,9 +56,9 @@ impl Running {
             self.sets.iter().map(RunningSet::slug).ne(before.iter().map(String::as_str));
         let is_other = is_other_order || !(done.changed.is_empty() && done.failed.is_empty());
         let old = self.site.now();
-        let options = api_options(&config.api, self.parts.stores.data());
+        let options = api_options(&config.api, &self.parts.stores);
         let published = self.sets.iter().map(|set| Arc::clone(&set.served.published));
-        let sets = served_sets(&self.sets, self.parts.stores.data()).unwrap_or_else(|error| {
+        let sets = served_sets(&self.sets, &self.parts.stores).unwrap_or_else(|error| {
             tracing::error!("former names of sets are not answered: {error:#}");
             self.sets.iter().map(|set| Arc::clone(&set.served)).collect()
         });
@@ -122,8 +122,8 @@ impl Running {
         if let Some(notifier) = self.workers.notifier.take() {
             notifier.stop();
         }
-        let data = self.parts.stores.data();
-        self.workers.notifier = delivery.notify(&self.parts.push, &self.site, data)?;
+        let place = self.parts.stores.notified()?;
+        self.workers.notifier = delivery.notify(&self.parts.push, &self.site, place)?;
         Ok(())
     }
 
@@ -263,6 +263,10 @@ fn keep_of_start(new: &mut File, start: &File) {
     new.listen.clone_from(&start.listen);
     new.base_url.clone_from(&start.base_url);
     new.data.clone_from(&start.data);
+    new.contents.clone_from(&start.contents);
+    new.scratch.clone_from(&start.scratch);
+    new.node.clone_from(&start.node);
+    new.database.clone_from(&start.database);
     new.strip_prefix = start.strip_prefix;
     new.tls.clone_from(&start.tls);
     new.hub.clone_from(&start.hub);
@@ -290,7 +294,9 @@ impl Running {
 fn checked(mut file: File, start: &File) -> Result<ServeConfig> {
     // As at the next start, so that no fault is found only there.
     ServeConfig::check_to_serve(file.clone())?;
-    file.data = file.store_folder();
+    if start.is_in_folder() {
+        file.data = file.store_folder();
+    }
     keep_of_start(&mut file, start);
     let config = ServeConfig::check_to_serve(file)
         .context("with the settings that only a restart changes")?;

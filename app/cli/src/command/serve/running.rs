@@ -10,7 +10,7 @@ use crate::config::push::{Delivery, PushConfig, SitePublisher};
 use crate::program::progress::ProgressArgs;
 use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
-use crate::store::stores::{Stores, Task, open_hub};
+use crate::store::stores::{Stores, Task};
 use abreast_core::ChangeLog;
 use abreast_core::contents::ContentStore;
 use abreast_net::ServerCertificate;
@@ -135,10 +135,14 @@ impl Running {
         let metrics = metrics_recorder(&config.data);
         let Listening { runtime, server, address, certificate } = listen(&config)?;
         let access_log = open_access_log(config.listen.access_log().as_ref())?;
-        let is_new = crate::store::served::check_new(&config)?;
-        let stores = Stores::open(&config.data, Task::Serve)?;
-        let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
-        crate::store::served::record(stores.data(), &*log, &config.sets)?;
+        let is_new = config.database.is_none() && crate::store::served::check_new(&config)?;
+        let stores = Stores::open_shared(&config.data, config.database.as_ref(), Task::Serve)?;
+        let log = stores.served_log()?;
+        let is_new = match stores.database() {
+            Some(_) => log.sets()?.is_empty(),
+            None => is_new,
+        };
+        crate::store::served::record(&stores, &*log, &config.sets)?;
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(&config.listen.base_url(address));
         let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
@@ -160,17 +164,17 @@ impl Running {
                 .with_all_projections()
                 .with_institution(config.institution);
         let data = parts.stores.data();
-        let api = Api::new(api_options(&config.api, data));
+        let api = Api::new(api_options(&config.api, &parts.stores));
         let api = Some(api.context("cannot read the tokens of the API")?);
         let mut delivery = if parts.push.is_wanted() {
-            Some(parts.push.start(open_hub(&parts.stores.path("hub.db"))?, parts.urls.base())?)
+            Some(parts.push.start(parts.stores.hub()?, parts.urls.base())?)
         } else {
             None
         };
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&parts.push));
         let site = Arc::new(CurrentSite::new(Site {
             publisher,
-            sets: served_sets(&sets, data)?,
+            sets: served_sets(&sets, &parts.stores)?,
             api,
             hub,
             metrics,
@@ -180,7 +184,10 @@ impl Running {
         }));
         site.log_access(access_log);
         let notifier = match &mut delivery {
-            Some(delivery) => delivery.notify(&parts.push, &site, data)?,
+            Some(delivery) => {
+                let place = parts.stores.notified()?;
+                delivery.notify(&parts.push, &site, place)?
+            }
             None => None,
         };
         let mut workers = Workers { notifier, ..Workers::default() };
@@ -261,8 +268,8 @@ impl Running {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(super) fn served_sets(sets: &[RunningSet], data: &Path) -> Result<ServedSets> {
-    let former = abreast_store::former_sets(&data.join("source.db"))?;
+pub(super) fn served_sets(sets: &[RunningSet], stores: &Stores) -> Result<ServedSets> {
+    let former = stores.former_sets()?;
     let served: ServedSets = sets.iter().map(|set| Arc::clone(&set.served)).collect();
     Ok(served.with_former(former))
 }
@@ -298,12 +305,12 @@ fn listen(config: &ServeConfig) -> Result<Listening> {
     Ok(Listening { runtime, server, address, certificate })
 }
 
-pub(super) fn api_options(config: &ApiConfig, data: &Path) -> ApiOptions {
+pub(super) fn api_options(config: &ApiConfig, stores: &Stores) -> ApiOptions {
     ApiOptions {
         write: config.write,
         readers: config.readers,
         local: config.local,
         max_content: config.max_content,
-        ..ApiOptions::new(abreast_server::api::tokens_path(data))
+        ..ApiOptions::at(stores.tokens(), stores.data().to_owned())
     }
 }

@@ -12,10 +12,13 @@ settings! {
         listen: Option<String> = "127.0.0.1:8080", flag "--listen", env "ABREAST_LISTEN", restart true;
         /// Public base URL: every URL in every document starts with it. Default: `http://`, with `tls` `https://`, and the listen address.
         base_url: Option<String>, flag "--base-url", env "ABREAST_BASE_URL", restart true;
-        /// Folder of the store. `abreast hub` also accepts the URL of a PostgreSQL database that several nodes share,
+        /// Folder of the store, or the URL of a PostgreSQL database that several nodes share,
         /// `postgres://USER@HOST:PORT/NAME` ([nodes.md](nodes.md)). Default: `.abreast` in the published folder, if there is
         /// only one set.
         data: Option<PathBuf>, flag "--data", env "ABREAST_DATA", restart true;
+        /// Bucket for the contents of a store in a database, `s3://BUCKET/PREFIX`. Endpoint, region and credentials come from
+        /// the environment, as for copies in S3 ([sinks.md](sinks.md)).
+        contents: Option<String>, flag "--contents", env "ABREAST_CONTENTS", restart true;
         /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
         /// one node.
         scratch: Option<PathBuf>, restart true;

@@ -4,7 +4,7 @@ use crate::OpenKept;
 use crate::scan::options::DigestPolicy;
 use crate::scan::rest::Rest;
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, Finding, Meter, SetId, Severity};
+use abreast_core::{ChangeLog, Finding, Lease, Meter, SetId, Severity};
 use abreast_folder::read_sealed;
 use abreast_statements::SortOptions;
 use std::io;
@@ -48,6 +48,8 @@ pub struct RdfOptions {
     pub rest: Arc<Rest>,
     /// Shows how many entities were compared.
     pub meter: Meter,
+    /// The lease of a watch, if several nodes share the store.
+    pub lease: Lease,
 }
 
 impl RdfOptions {
@@ -67,6 +69,7 @@ impl RdfOptions {
             dry_run: false,
             rest: Arc::default(),
             meter: Meter::default(),
+            lease: Lease::always(),
         }
     }
 

@@ -12,10 +12,11 @@ use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use crate::origin::sparql::SparqlSet;
 use crate::scan::guard::Peak;
+use crate::scan::leased::run_while_held;
 use crate::scan::pending::UNCLOSED;
 use crate::{Private, WatchState, WatchStatus};
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
+use abreast_core::{ChangeLog, Clock as _, ErrorKind, Lease, SetId, SystemClock};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
 use std::io;
@@ -161,7 +162,8 @@ impl RdfWatch {
     /// # Errors
     /// The system cannot start a thread.
     pub fn start(mut folder: RdfFolder) -> io::Result<Self> {
-        Self::spawn(move |shared| {
+        let lease = folder.options.lease.clone();
+        Self::spawn(lease, move |shared| {
             folder.options.sort.stop = Arc::clone(&shared.stopping);
             shared.run(&mut folder);
         })
@@ -172,19 +174,30 @@ impl RdfWatch {
     /// # Errors
     /// The system cannot start a thread.
     pub fn poll(mut set: SparqlSet) -> io::Result<Self> {
-        Self::spawn(move |shared| {
+        let lease = set.options.lease.clone();
+        Self::spawn(lease, move |shared| {
             set.options.sort.stop = Arc::clone(&shared.stopping);
             shared.poll(&mut set);
         })
     }
 
-    fn spawn(run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<Self> {
+    fn spawn(lease: Lease, mut run: impl FnMut(&Shared) + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let state = Arc::clone(&shared);
         let work = tracing::Span::current();
-        let thread = std::thread::Builder::new()
-            .name("rdf".into())
-            .spawn(move || work.in_scope(|| run(&state)))?;
+        let run = move || {
+            run_while_held(&lease, &state.status, &state.stopping, |ending| {
+                if Arc::ptr_eq(ending, &state.stopping) {
+                    run(&state);
+                } else {
+                    // Held deletions of an earlier time are judged again.
+                    let (status, stopping) = (Arc::clone(&state.status), Arc::clone(ending));
+                    run(&Shared { status, stopping, ..Shared::default() });
+                }
+            });
+        };
+        let thread =
+            std::thread::Builder::new().name("rdf".into()).spawn(move || work.in_scope(run))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

@@ -1,0 +1,241 @@
+//! Leases of parts of the work of a Source.
+//!
+//! A thread takes and renews all leases of the process in one statement, six times in the length
+//! of a lease. A lease counts as held in its first half only, measured by the monotonic clock from
+//! the start of the renewal, so that a process which was stopped does not start work that another
+//! node does already.
+
+use crate::postgres::client::Client;
+use crate::postgres::shared_values::{Param, database_now, random_number};
+use abreast_core::{ErrorKind, Leases, LogError};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio_postgres::types::Type;
+
+/// Takes the wanted leases that are over, and renews those of this process.
+const RENEW: &str = concat!(
+    "INSERT INTO abreast.leases AS old (name, owner, node, until) SELECT name, $2, $3, ",
+    database_now!(),
+    " + $4 FROM unnest($1::text[]) AS wanted (name) ORDER BY name \
+     ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, node = excluded.node, until = excluded.until \
+     WHERE old.owner = $2 OR old.until <= ",
+    database_now!(),
+    " RETURNING name"
+);
+const RELEASE: &str = "DELETE FROM abreast.leases WHERE owner = $2 AND name = ANY ($1)";
+
+/// Options of a node that shares a store with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// The name under which status and logs of other nodes show this node.
+    pub name: String,
+    /// Time after which other nodes take over the work of a node that does not renew its lease.
+    pub lease: Duration,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self { name: "abreast".to_owned(), lease: Duration::from_secs(15) }
+    }
+}
+
+/// The leases of this process in a PostgreSQL database. Dropping the value releases them.
+pub struct PostgresLeases {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for PostgresLeases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLeases").finish_non_exhaustive()
+    }
+}
+
+struct Shared {
+    client: Arc<Client>,
+    node: String,
+    length: Duration,
+    owner: i64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    parts: BTreeMap<String, Part>,
+    /// Parts that another node may do now.
+    released: Vec<String>,
+    /// Whether a part was added since the last renewal.
+    has_new: bool,
+    is_stopping: bool,
+}
+
+/// A part of the work that this process wants to do.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The lease counts as held before this time.
+    until: Option<Instant>,
+    /// The part is not wanted before this time.
+    not_before: Instant,
+    /// Number of wishes for the part that were not released.
+    wishes: usize,
+}
+
+impl PostgresLeases {
+    /// Starts to take leases for a node with this name.
+    ///
+    /// # Errors
+    /// The system cannot start a thread, or has no random numbers.
+    pub(crate) fn start(
+        client: Arc<Client>,
+        node: String,
+        length: Duration,
+    ) -> Result<Self, LogError> {
+        let owner = random_number()?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { client, node, length, owner, state, changed });
+        let worker = Arc::clone(&shared);
+        let thread: io::Result<_> =
+            std::thread::Builder::new().name("leases".into()).spawn(move || worker.run());
+        let thread = thread.map_err(|cause| {
+            LogError::new(ErrorKind::Io, format!("cannot start the thread of leases: {cause}"))
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+}
+
+impl Leases for PostgresLeases {
+    fn want(&self, name: &str) {
+        let mut state = self.shared.lock();
+        let new = Part { until: None, not_before: Instant::now(), wishes: 0 };
+        state.parts.entry(name.to_owned()).or_insert(new).wishes += 1;
+        state.has_new = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn release(&self, name: &str) {
+        let mut state = self.shared.lock();
+        let Some(part) = state.parts.get_mut(name) else { return };
+        part.wishes -= 1;
+        if part.wishes == 0 {
+            state.parts.remove(name);
+            state.released.push(name.to_owned());
+            self.shared.changed.notify_all();
+        }
+    }
+
+    fn is_held(&self, name: &str) -> bool {
+        let state = self.shared.lock();
+        let until = state.parts.get(name).and_then(|part| part.until);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn give_up(&self, name: &str) {
+        let mut state = self.shared.lock();
+        let Some(part) = state.parts.get_mut(name) else { return };
+        let was_held = part.until.take().is_some();
+        part.not_before = Instant::now() + self.shared.length;
+        if was_held {
+            state.released.push(name.to_owned());
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for PostgresLeases {
+    fn drop(&mut self) {
+        self.shared.lock().is_stopping = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut is_failing = false;
+        loop {
+            let answer = self.renew();
+            match &answer {
+                Ok(()) if is_failing => tracing::info!("the leases of this node are renewed again"),
+                Err(error) if !is_failing => tracing::warn!(
+                    "{error}; this node stops watching folders and making files within {:?}, until its leases are renewed",
+                    self.length / 2
+                ),
+                _ => {}
+            }
+            is_failing = answer.is_err();
+            let state = self.lock();
+            let (state, _) = self
+                .changed
+                .wait_timeout_while(state, self.length / 6, |state| {
+                    !state.is_stopping && state.released.is_empty() && !state.has_new
+                })
+                .unwrap_or_else(PoisonError::into_inner);
+            if state.is_stopping {
+                break;
+            }
+        }
+        let held: Vec<String> = self.lock().parts.keys().cloned().collect();
+        if let Err(error) = self.delete(&held) {
+            tracing::warn!(
+                "{error}; other nodes take the work of this node after {:?}",
+                self.length
+            );
+        }
+    }
+
+    /// Releases what is not wanted, and renews the other leases.
+    fn renew(&self) -> Result<(), LogError> {
+        let begin = Instant::now();
+        let (released, wanted): (Vec<String>, Vec<String>) = {
+            let mut state = self.lock();
+            state.has_new = false;
+            let wanted = state.parts.iter().filter(|(_, part)| part.not_before <= begin);
+            let wanted = wanted.map(|(name, _)| name.clone()).collect();
+            (std::mem::take(&mut state.released), wanted)
+        };
+        // After a failure, they end by themselves.
+        self.delete(&released)?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let micros = i64::try_from(self.length.as_micros()).unwrap_or(i64::MAX);
+        let params: [Param<'_>; 4] = [
+            (&wanted, Type::TEXT_ARRAY),
+            (&self.owner, Type::INT8),
+            (&self.node, Type::TEXT),
+            (&micros, Type::INT8),
+        ];
+        let rows = self.client.query("cannot renew the leases of this node", RENEW, &params)?;
+        let held: HashSet<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+        let mut state = self.lock();
+        for name in wanted {
+            let is_held = held.contains(&&*name);
+            if let Some(part) = state.parts.get_mut(&name)
+                && part.not_before <= begin
+            {
+                part.until = is_held.then(|| begin + self.length / 2);
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&self, names: &[String]) -> Result<(), LogError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names = names.to_vec();
+        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&self.owner, Type::INT8)];
+        self.client.query("cannot release the leases of this node", RELEASE, &params).map(drop)
+    }
+}

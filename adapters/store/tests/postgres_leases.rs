@@ -1,0 +1,81 @@
+//! Leases of parts of the work, taken by several nodes of one database.
+#![cfg(feature = "postgres")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use abreast_core::{Lease, Leases as _};
+use abreast_store::hub::NodeOptions;
+use abreast_store::{PostgresLeases, PostgresOptions};
+use abreast_testkit::postgres::Postgres;
+use abreast_testkit::{eventually, provided};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const PROGRAMS: &str = "ABREAST_TEST_POSTGRES";
+const LENGTH: Duration = Duration::from_secs(2);
+
+fn node(url: &str, name: &str) -> PostgresLeases {
+    let database = PostgresOptions::default().connect(url).unwrap();
+    database.leases(&NodeOptions { name: name.to_owned(), lease: LENGTH }).unwrap()
+}
+
+#[test]
+fn each_part_of_the_work_is_held_by_one_node() {
+    const PARTS: [&str; 2] = ["watch/papers", "made/papers"];
+    let Some(programs) = provided("each_part_of_the_work_is_held_by_one_node", PROGRAMS) else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("leases");
+    let (one, two) = (node(&url, "one"), node(&url, "two"));
+    PARTS.iter().for_each(|part| one.want(part));
+    let of_one = |part: &str| one.is_held(part) && !two.is_held(part);
+    let of_two = |part: &str| two.is_held(part) && !one.is_held(part);
+    eventually("the first takes them", || PARTS.iter().all(|part| of_one(part)));
+    PARTS.iter().for_each(|part| two.want(part));
+    let until = Instant::now() + 2 * LENGTH;
+    while Instant::now() < until {
+        assert!(PARTS.iter().all(|part| of_one(part)), "they are renewed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    one.release(PARTS[0]);
+    eventually("the other takes it", || of_two(PARTS[0]) && of_one(PARTS[1]));
+    one.give_up(PARTS[1]);
+    assert!(!one.is_held(PARTS[1]));
+    eventually("the other takes it", || of_two(PARTS[1]));
+    drop(two);
+    eventually("the first takes it again", || one.is_held(PARTS[1]));
+    assert!(!one.is_held(PARTS[0]), "it was released, and is not wanted");
+}
+
+#[test]
+fn a_lease_ends_on_the_node_before_another_node_takes_it() {
+    let name = "a_lease_ends_on_the_node_before_another_node_takes_it";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let mut server = Postgres::start(&programs);
+    let url = server.create("leases");
+    let one = Arc::new(node(&url, "one"));
+    one.want("watch/papers");
+    let lease = Lease::of(Arc::clone(&one) as _, "watch/papers");
+    eventually("it is taken", || lease.is_held());
+    server.stop();
+    let begin = Instant::now();
+    eventually("it ends by itself", || !lease.is_held());
+    assert!(begin.elapsed() <= LENGTH / 2 + LENGTH / 4, "{:?}", begin.elapsed());
+    server.run();
+    eventually("it is renewed", || lease.is_held());
+
+    // A process that is killed leaves its row.
+    let killed =
+        server.sql("leases", "UPDATE abreast.leases SET owner = owner + 1 RETURNING until");
+    assert!(!killed.is_empty());
+    eventually("another process had it", || !lease.is_held());
+    eventually("it is over", || lease.is_held());
+}
+
+#[test]
+fn work_of_a_single_process_needs_no_lease() {
+    let lease = Lease::always();
+    lease.give_up();
+    assert!(lease.is_held() && !lease.is_shared());
+}

@@ -1,0 +1,80 @@
+//! `/{set}/r/…` of several nodes: the files as the log has them, from stored contents.
+
+use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::site::served::{ServedSet, Site};
+use abreast_core::{ErrorKind, LogError, Resource, State};
+use abreast_source::Naming;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::io;
+use std::sync::Arc;
+
+/// Seconds after which clients should retry while the stored contents are out of reach.
+const AWAY_SECONDS: u32 = 5;
+
+pub(super) async fn answer(
+    site: &Arc<Site>,
+    set: &Arc<ServedSet>,
+    relative: Vec<u8>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
+    let (log, own) = (Arc::clone(site.publisher.log()), Arc::clone(set));
+    let key = Naming::key(&relative);
+    let read = move || -> io::Result<_> {
+        let found = log.resource(own.published.id, &key).map_err(unavailable)?;
+        let Some(Resource { state, .. }) = found else { return Ok(None) };
+        let opened = open(&own, &state)?;
+        Ok(Some((state, opened)))
+    };
+    let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            tracing::error!("cannot read the bytes of a resource: {error}");
+            return Ok(try_later("the store of the contents is out of reach", AWAY_SECONDS));
+        }
+        found => found?,
+    };
+    let Some((state, opened)) = found else {
+        return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
+    };
+    let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
+        // A newer version replaced it between the two reads.
+        return Ok(try_later("the resource is being written", 1));
+    };
+    let mut more = vec![
+        (LINK, set.link()),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        // Published files are not trusted, so their scripts and forms must not run on this origin.
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
+    ];
+    if set.links.active() {
+        let links = set.links.headers_of(&state.links);
+        more.extend(
+            links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))),
+        );
+    }
+    Ok(Representation {
+        content,
+        length,
+        tag: format!("\"{id}\""),
+        modified: Some(state.modified.as_seconds()),
+        content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
+        dated: Dated::Live,
+        more,
+    }
+    .answer(method, headers))
+}
+
+/// The error of a log; a passing one is like that of a store which is out of reach.
+fn unavailable(error: LogError) -> io::Error {
+    match error.kind() {
+        ErrorKind::Busy => io::Error::new(io::ErrorKind::ResourceBusy, error),
+        _ => io::Error::other(error),
+    }
+}
+
+/// The stored bytes of a resource, and their number. Blocks.
+pub(crate) fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
+    let Some(kept) = set.published.representations.open_kept(state)? else { return Ok(None) };
+    Ok(Some((kept.length(), Content::of_stored(kept)?)))
+}

@@ -1,0 +1,74 @@
+//! Work of which one node at a time does each part.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The leases of this node, for parts of the work that several nodes share.
+pub trait Leases: Send + Sync {
+    /// Takes the lease of a part as soon as no other node has it. Each call needs a
+    /// [`Self::release`].
+    fn want(&self, name: &str);
+
+    /// Whether this node may do the part of the work now. Does not block.
+    fn is_held(&self, name: &str) -> bool;
+
+    /// Gives the part to another node, because this node cannot do it. The node tries to get the
+    /// part again after the length of a lease.
+    fn give_up(&self, name: &str);
+
+    /// Ends the wish for a part, after the end of its work.
+    fn release(&self, name: &str);
+}
+
+/// The lease of one part of the work, such as the watch of a folder. Check it immediately before each
+/// step that another node must not do at the same time. Dropping the last clone releases the lease.
+#[derive(Clone, Debug, Default)]
+pub struct Lease(Option<Arc<Part>>);
+
+struct Part {
+    leases: Arc<dyn Leases>,
+    name: String,
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.leases.release(&self.name);
+    }
+}
+
+impl Lease {
+    /// The lease of a process that does not share its store, which is always held.
+    pub const fn always() -> Self {
+        Self(None)
+    }
+
+    /// The lease of a part of the work that several nodes share.
+    pub fn of(leases: Arc<dyn Leases>, name: impl Into<String>) -> Self {
+        let name = name.into();
+        leases.want(&name);
+        Self(Some(Arc::new(Part { leases, name })))
+    }
+
+    /// Whether this node may do the work now.
+    pub fn is_held(&self) -> bool {
+        self.0.as_ref().is_none_or(|part| part.leases.is_held(&part.name))
+    }
+
+    /// Whether other nodes may do the work.
+    pub const fn is_shared(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Lets another node do the work, if there are others.
+    pub fn give_up(&self) {
+        if let Some(part) = &self.0 {
+            part.leases.give_up(&part.name);
+        }
+    }
+}
