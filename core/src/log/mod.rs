@@ -335,6 +335,15 @@ pub trait ChangeLog: Send + Sync + 'static {
         None
     }
 
+    /// The head for documents: if the store cannot be reached, the last head that was read, so that
+    /// documents which were rendered before can be served.
+    ///
+    /// # Errors
+    /// When the store does not contain the set or fails, and no head was read before.
+    fn head_for_documents(&self, set: SetId) -> Result<Head, LogError> {
+        self.head(set)
+    }
+
     /// Checks that changes recorded from now on outlive this process, for probes and before long
     /// work.
     ///

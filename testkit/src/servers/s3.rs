@@ -15,7 +15,7 @@ const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/u
 /// Moto on a free port of this machine, which is killed when the test ends.
 pub struct S3Server {
     address: SocketAddr,
-    _running: Running,
+    running: Running,
     _log: TempDir,
 }
 
@@ -37,12 +37,17 @@ impl S3Server {
             assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&path).unwrap());
             ask(address, "PUT", "/bucket", "").is_ok_and(|answer| answer.contains(" 200 "))
         });
-        Some(Self { address, _running: running, _log: log })
+        Some(Self { address, running, _log: log })
     }
 
     /// Where the server listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The number of the server's process.
+    pub fn id(&self) -> u32 {
+        self.running.0.id()
     }
 
     /// The answer to a request with this body.

@@ -75,6 +75,7 @@ mod same_words;
 mod schedulers;
 mod sdshare_server;
 mod selection;
+mod serve_nodes;
 mod service;
 mod session;
 mod sets;

@@ -5,7 +5,7 @@ use crate::message::conditional::{Precondition, http_date, judge};
 use crate::message::range::{RequestedRange, wanted};
 use crate::message::stored_body::StoredBody;
 use abreast_core::contents::{Content as StoredContent, ContentSource};
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, ErrorKind, LogError, SystemClock};
 use abreast_folder::Stat;
 use abreast_source::publish::Body;
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use hyper::body::Frame;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) type Answer = Response<ResponseBody>;
 
@@ -39,11 +40,44 @@ pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
     answer
 }
 
+/// Seconds after which clients should retry while a store is out of reach.
+const AWAY_SECONDS: u32 = 5;
+
 /// 503, with the time after which the client should retry.
 pub(crate) fn try_later(detail: &str, seconds: u32) -> Answer {
     let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
+}
+
+/// Whether a request may succeed later, because a store cannot be reached now.
+pub(crate) fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let of_log = error.downcast_ref::<LogError>().map(LogError::kind);
+        let of_io = error.downcast_ref::<io::Error>();
+        if of_log == Some(ErrorKind::Busy)
+            || of_io.is_some_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+        {
+            return true;
+        }
+        // The source of an I/O error is that of the error inside.
+        cause = match of_io.and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+/// The answer while a store cannot be reached. The log has one line a minute.
+pub(crate) fn out_of_reach(error: &dyn std::fmt::Display) -> Answer {
+    static LOGGED: AtomicI64 = AtomicI64::new(0);
+    let minute = now_seconds() / 60;
+    if LOGGED.swap(minute, Ordering::Relaxed) != minute {
+        tracing::error!("requests are answered with 503, since a store cannot be reached: {error}");
+    }
+    try_later("the store is out of reach", AWAY_SECONDS)
 }
 
 fn now_seconds() -> i64 {

@@ -2,7 +2,9 @@
 
 use crate::message::negotiate;
 use crate::message::present::policy_of;
-use crate::message::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
+use crate::message::respond::{
+    Answer, Content, Dated, Representation, is_passing, out_of_reach, problem, text, try_later,
+};
 use crate::observe::followers::Following;
 use crate::site::served::Site;
 use abreast_hub::Client;
@@ -276,6 +278,9 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::Elsewhere(url) => redirect(url),
         PublishError::Making => making(&error.to_string(), RETRY),
         PublishError::NotMade { reason, seconds } => try_later(reason, *seconds),
+        // The source of a transparent error is that of the error inside.
+        PublishError::Log(error) if is_passing(error) => out_of_reach(error),
+        _ if is_passing(error) => out_of_reach(error),
         _ => {
             tracing::error!("cannot make a document: {error}");
             problem(

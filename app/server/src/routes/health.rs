@@ -28,7 +28,7 @@ fn is_published(site: &Site, state: &SetState, set: &ServedSet) -> bool {
         SetState::Ready | SetState::Held(_) | SetState::Confirmed(_) => true,
         // Descriptions of entities are served from the store.
         SetState::Missing(_) => {
-            let head = site.publisher.log().head(set.published.id);
+            let head = site.publisher.log().head_for_documents(set.published.id);
             !set.published.representations.has_folder() && head.is_ok_and(|head| !head.importing)
         }
         SetState::Reading | SetState::Incomplete | SetState::Failed(_) => false,
@@ -175,7 +175,7 @@ pub(crate) fn metrics(site: &Site) -> Answer {
 fn measure_all(site: &Site) {
     for set in site.sets.all() {
         let slug = &set.published.slug;
-        if let Ok(head) = site.publisher.log().head(set.published.id) {
+        if let Ok(head) = site.publisher.log().head_for_documents(set.published.id) {
             gauge!("abreast_log_head_position", "set" => slug.clone()).set(head.position.0 as f64);
             gauge!("abreast_log_head_time_seconds", "set" => slug.clone())
                 .set(head.time.as_micros() as f64 / 1e6);

@@ -6,7 +6,9 @@
 //! current then.
 
 use crate::message::conditional::http_date;
-use crate::message::respond::{Answer, Dated, Representation, problem, try_later};
+use crate::message::respond::{
+    Answer, Dated, Representation, is_passing, out_of_reach, problem, try_later,
+};
 use crate::site::resource::relative_path;
 use crate::site::served::{ServedSet, Site};
 use crate::site::stored_resource;
@@ -98,6 +100,7 @@ impl VersionedResource {
         Ok(match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
             Ok(Some(found)) => Ok(found),
             Ok(None) => Err(try_later("the set is being read for the first time", 2)),
+            Err(error) if is_passing(&error) => Err(out_of_reach(&error)),
             Err(error) => {
                 tracing::error!("cannot read the versions of a resource: {error}");
                 Err(problem(
@@ -160,14 +163,7 @@ async fn represent(
     let (set, kept_state) = (Arc::clone(&asked.set), state.clone());
     let opened = tokio::task::spawn_blocking(move || stored_resource::open(&set, &kept_state))
         .await
-        .map_err(io::Error::other)?;
-    let opened = match opened {
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            tracing::error!("cannot read the bytes of a version: {error}");
-            return Ok(try_later("the store of the versions is out of reach", 5));
-        }
-        opened => opened?,
-    };
+        .map_err(io::Error::other)??;
     let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
         // Dropped between the two reads, or never stored.
         return Ok(with(

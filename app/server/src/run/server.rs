@@ -12,7 +12,9 @@ use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
 use crate::message::present::{Asked, present};
-use crate::message::respond::{Answer, problem, see_other, text, try_later};
+use crate::message::respond::{
+    Answer, is_passing, out_of_reach, problem, see_other, text, try_later,
+};
 use crate::observe::access::{Entry, REQUEST_ID};
 use crate::observe::followers::Following;
 use crate::routes::{
@@ -373,7 +375,10 @@ async fn handle(
     let (part, answer, counted) = match counted {
         Some(counted) => {
             let answer = answer(shared, site, request, client).instrument(span.clone());
-            let (part, answer) = answer.await?;
+            let (part, answer) = match answer.await {
+                Err(error) if is_passing(&error) => (Part::Other, out_of_reach(&error)),
+                answer => answer?,
+            };
             (part, answer, counted)
         }
         None => (Part::Other, too_many(&request), ClientRequest::uncounted()),

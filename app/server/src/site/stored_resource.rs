@@ -2,15 +2,12 @@
 
 use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::served::{ServedSet, Site};
-use abreast_core::{ErrorKind, LogError, Resource, State};
+use abreast_core::{Resource, State};
 use abreast_source::Naming;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
-
-/// Seconds after which clients should retry while the stored contents are out of reach.
-const AWAY_SECONDS: u32 = 5;
 
 pub(super) async fn answer(
     site: &Arc<Site>,
@@ -22,18 +19,12 @@ pub(super) async fn answer(
     let (log, own) = (Arc::clone(site.publisher.log()), Arc::clone(set));
     let key = Naming::key(&relative);
     let read = move || -> io::Result<_> {
-        let found = log.resource(own.published.id, &key).map_err(unavailable)?;
+        let found = log.resource(own.published.id, &key).map_err(io::Error::other)?;
         let Some(Resource { state, .. }) = found else { return Ok(None) };
         let opened = open(&own, &state)?;
         Ok(Some((state, opened)))
     };
-    let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            tracing::error!("cannot read the bytes of a resource: {error}");
-            return Ok(try_later("the store of the contents is out of reach", AWAY_SECONDS));
-        }
-        found => found?,
-    };
+    let found = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
     let Some((state, opened)) = found else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
@@ -63,14 +54,6 @@ pub(super) async fn answer(
         more,
     }
     .answer(method, headers))
-}
-
-/// The error of a log; a passing one is like that of a store which is out of reach.
-fn unavailable(error: LogError) -> io::Error {
-    match error.kind() {
-        ErrorKind::Busy => io::Error::new(io::ErrorKind::ResourceBusy, error),
-        _ => io::Error::other(error),
-    }
 }
 
 /// The stored bytes of a resource, and their number. Blocks.

@@ -27,7 +27,7 @@ impl<'a> HeadReader<'a> {
     /// The store fails, or the head is not in memory and the store must not be read.
     pub fn of(self, set: &PublishedSet) -> Result<Head, LogError> {
         if self.may_block {
-            return self.log.head(set.id);
+            return self.log.head_for_documents(set.id);
         }
         let unknown =
             || LogError::new(ErrorKind::Busy, "the store must be asked for the head of the log");

@@ -34,7 +34,7 @@ impl SetState {
     /// # Errors
     /// The store cannot be read.
     pub fn of(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Self, LogError> {
-        let importing = log.head(set.id)?.importing;
+        let importing = log.head_for_documents(set.id)?.importing;
         let (watch, state) = (&set.watch, set.watch.state());
         if let WatchState::Failed(reason) = state {
             return Ok(Self::Failed(reason));

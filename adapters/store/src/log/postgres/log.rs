@@ -5,6 +5,7 @@ use crate::log::commit_signal::is_beyond;
 use crate::log::limits::{
     check_batch, check_imported, check_set, check_witnesses, in_batches, no_set, other_beginning,
 };
+use crate::log::postgres::last_heads::LastHeads;
 use crate::log::postgres::load::{read_state, set_columns};
 use crate::log::postgres::rows::{
     change_columns, content, key_hash, position, read_resource, read_version, read_witnessed,
@@ -48,6 +49,7 @@ pub struct PostgresLog {
     pub(crate) client: Arc<Client>,
     pub(crate) queues: Vec<Arc<Queue<Job>>>,
     pub(crate) watch: Arc<Watch>,
+    pub(crate) last_heads: LastHeads,
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) rule: ShardRule,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -209,7 +211,8 @@ impl ChangeLog for PostgresLog {
     }
 
     fn check_available(&self) -> Result<(), LogError> {
-        self.client.query("cannot reach the database", "SELECT 1", &[]).map(drop)
+        let ask = || self.client.query("cannot reach the database", "SELECT 1", &[]).map(drop);
+        self.last_heads.ask(ask)
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
@@ -222,6 +225,10 @@ impl ChangeLog for PostgresLog {
         let row = rows.first().ok_or_else(|| no_set(set))?;
         let state = read_state(row, LiveShards::first(self.rule));
         Ok(state.map_err(|failure| failure.into_error(DOING))?.head())
+    }
+
+    fn head_for_documents(&self, set: SetId) -> Result<Head, LogError> {
+        self.last_heads.read(set, || self.head(set))
     }
 
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {

@@ -1,5 +1,6 @@
 //! The change log on PostgreSQL: any number of nodes record in it.
 
+pub(crate) mod last_heads;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod newest_versions;

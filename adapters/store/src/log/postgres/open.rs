@@ -1,6 +1,7 @@
 //! Opening a change log on PostgreSQL.
 
 use crate::database::queue::Queue;
+use crate::log::postgres::last_heads::LastHeads;
 use crate::log::postgres::log::PostgresLog;
 use crate::log::postgres::watch::Watch;
 use crate::log::postgres::writer::LogWriter;
@@ -57,6 +58,7 @@ impl PostgresDatabase {
             client,
             queues,
             watch,
+            last_heads: LastHeads::default(),
             threads,
             rule: options.shard_rule,
             clock: options.clock.clone(),
