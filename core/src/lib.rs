@@ -31,7 +31,7 @@ pub use resource::version::{Collected, Order, Version, VersionPolicy};
 pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
 };
-pub use work::lease::{Lease, Leases};
+pub use work::lease::{Lease, Leases, WorkOnRequest};
 pub use work::meter::{Meter, MeterState, NamedItem, Retry};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.

@@ -2,6 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Interval at which a wait for a lease checks it.
+const CHECK: Duration = Duration::from_millis(10);
 
 /// The leases of this node, for parts of the work that several nodes share.
 pub trait Leases: Send + Sync {
@@ -70,5 +74,41 @@ impl Lease {
         if let Some(part) = &self.0 {
             part.leases.give_up(&part.name);
         }
+    }
+}
+
+/// A part of the work that is done on request, such as an import.
+#[derive(Clone, Default)]
+pub struct WorkOnRequest(Option<(Arc<dyn Leases>, String)>);
+
+impl fmt::Debug for WorkOnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WorkOnRequest").field(&self.0.as_ref().map(|(_, name)| name)).finish()
+    }
+}
+
+impl WorkOnRequest {
+    /// Work of a process that does not share its store.
+    pub const fn always() -> Self {
+        Self(None)
+    }
+
+    /// Work that several nodes share.
+    pub fn of(leases: Arc<dyn Leases>, name: impl Into<String>) -> Self {
+        Self(Some((leases, name.into())))
+    }
+
+    /// Waits for the lease of the work; `None` if another node has it for the whole time. Blocks.
+    pub fn take(&self, patience: Duration) -> Option<Lease> {
+        let Some((leases, name)) = &self.0 else { return Some(Lease::always()) };
+        let lease = Lease::of(Arc::clone(leases), name);
+        let begin = Instant::now();
+        while !lease.is_held() {
+            if begin.elapsed() >= patience {
+                return None;
+            }
+            std::thread::sleep(CHECK);
+        }
+        Some(lease)
     }
 }

@@ -4,7 +4,7 @@
 use crate::config::settings::{AllVersions, VersionsFile, VersionsTable};
 use crate::values::sizes::{Size, parse_size};
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, SetId, VersionPolicy};
+use abreast_core::{ChangeLog, Lease, SetId, VersionPolicy};
 use abreast_source::OpenKept;
 use abreast_source::versions::{Collector, KeptSet};
 use anyhow::{Context as _, Result};
@@ -103,9 +103,10 @@ pub(crate) fn collect(
     log: Arc<dyn ChangeLog>,
     contents: Option<&Arc<dyn ContentStore>>,
     sets: Vec<KeptSet>,
+    lease: Lease,
 ) -> Result<Option<Collector>> {
     let Some(contents) = contents else { return Ok(None) };
-    let started = Collector::start(log, Arc::clone(contents), sets);
+    let started = Collector::start(log, Arc::clone(contents), sets, lease);
     started.map(Some).context("cannot start the thread that collects old versions")
 }
 

@@ -2,13 +2,13 @@
 
 use crate::config::database::DatabaseConfig;
 use abreast_core::hub::HubStore;
-use abreast_core::{ChangeLog, Lease, Records};
+use abreast_core::{ChangeLog, Lease, Records, WorkOnRequest};
 use anyhow::Result;
 use std::sync::Arc;
 
 #[cfg(feature = "postgres")]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result};
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result, WorkOnRequest};
     use abreast_store::hub::NodeOptions;
     use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
     use anyhow::Context as _;
@@ -56,14 +56,24 @@ mod connected {
         /// # Errors
         /// The system cannot start a thread.
         pub(crate) fn lease(&self, name: String) -> Result<Lease> {
-            let leases = match self.leases.get() {
-                Some(leases) => leases,
-                None => {
-                    let started = Arc::new(self.database.leases(&self.node)?);
-                    self.leases.get_or_init(|| started)
-                }
-            };
-            Ok(Lease::of(Arc::clone(leases) as _, name))
+            Ok(Lease::of(self.leases()?, name))
+        }
+
+        /// A part of the work that one node at a time does on request.
+        ///
+        /// # Errors
+        /// The system cannot start a thread.
+        pub(crate) fn work_on_request(&self, name: String) -> Result<WorkOnRequest> {
+            Ok(WorkOnRequest::of(self.leases()?, name))
+        }
+
+        /// The leases of this process, which are taken since the first call.
+        fn leases(&self) -> Result<Arc<PostgresLeases>> {
+            if let Some(leases) = self.leases.get() {
+                return Ok(Arc::clone(leases));
+            }
+            let started = Arc::new(self.database.leases(&self.node)?);
+            Ok(Arc::clone(self.leases.get_or_init(|| started)))
         }
 
         /// The store of the hub.
@@ -83,7 +93,7 @@ mod connected {
 
 #[cfg(not(feature = "postgres"))]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result};
+    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result, WorkOnRequest};
     use anyhow::bail;
 
     /// A database, which this program cannot open.
@@ -100,6 +110,10 @@ mod connected {
         }
 
         pub(crate) fn lease(&self, _: String) -> Result<Lease> {
+            match *self {}
+        }
+
+        pub(crate) fn work_on_request(&self, _: String) -> Result<WorkOnRequest> {
             match *self {}
         }
 

@@ -260,7 +260,8 @@ impl SetOpener<'_> {
                 if head.importing && head.position.0 == 0 {
                     log.complete_import(id)?;
                 }
-                let entities = EntityWriter::new(log, id, contents, &options);
+                let imports = self.stores.work_on_request(format!("import/{slug}"))?;
+                let entities = EntityWriter::new(log, id, contents, &options).with_imports(imports);
                 return Ok(Opened {
                     representations,
                     watch: None,

@@ -8,7 +8,7 @@ use crate::store::database::Database;
 use abreast_contents::Contents;
 use abreast_core::contents::ContentStore;
 use abreast_core::hub::HubStore;
-use abreast_core::{ChangeLog, Lease, SystemClock};
+use abreast_core::{ChangeLog, Lease, SystemClock, WorkOnRequest};
 use abreast_folder::{Folder, Locked};
 use abreast_server::api::{TokenPlace, tokens_path};
 use abreast_source::notify::{NotifiedPlace, notified_path};
@@ -226,6 +226,15 @@ impl Stores {
     /// The system cannot start a thread.
     pub(crate) fn lease(&self, name: impl Into<String>) -> Result<Lease> {
         self.database().map_or(Ok(Lease::always()), |database| database.lease(name.into()))
+    }
+
+    /// A part of the work that one node at a time does on request.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub(crate) fn work_on_request(&self, name: impl Into<String>) -> Result<WorkOnRequest> {
+        let always = Ok(WorkOnRequest::always());
+        self.database().map_or(always, |database| database.work_on_request(name.into()))
     }
 
     /// Where the notifier stores its state.

@@ -309,6 +309,87 @@ fn a_source_stays_exact_while_its_nodes_fail() {
     }
 }
 
+#[test]
+fn documents_that_are_known_are_served_during_outages() {
+    /// Requests that need the database.
+    const FROM_DATABASE: [&str; 4] = [
+        "/papers/r/first.txt",
+        "/api/v1/sets/notes/changes",
+        "/things/r/1",
+        "/papers/v0.1/dump.zip",
+    ];
+    let name = "serve_nodes::documents_that_are_known_are_served_during_outages";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let mut server = Postgres::start(&programs);
+    let Some(nodes) = Nodes::start(name, temporary.path(), &server) else { return };
+    std::fs::write(nodes.papers().join("first.txt"), "first").unwrap();
+    let description = "<http://example.org/t/1> <http://example.org/p> \"one\" .\n";
+    std::fs::write(temporary.path().join("people/one.nt"), description.replace("/t/", "/p/"))
+        .unwrap();
+    let of_turtle = "Content-Type: text/turtle\r\n";
+    let import =
+        nodes.client().ask(1, "POST /api/v1/sets/things/entities?as=state", of_turtle, description);
+    assert_eq!(import.map(|(status, _)| status), Some(200));
+    eventually("all nodes have the file", || {
+        (0..NODES).all(|number| nodes.read(number, "/papers/r/first.txt").0 == 200)
+    });
+    for path in ["/people/emm/1.0", "/things/emm/1.0"] {
+        eventually_within("the snapshots are complete", || {
+            let has_snapshot = |number| {
+                let (_, body) = nodes.read(number, path);
+                String::from_utf8(body).unwrap().contains("/sdshare/snapshots/")
+            };
+            (0..NODES).all(has_snapshot)
+        });
+    }
+    // A write to the files of a folder has one place.
+    let content = nodes.client().ask(0, "PUT /api/v1/sets/papers/content/a", "", "a").unwrap();
+    assert!(content.0 == 409 && content.1.contains("several nodes"), "{content:?}");
+    let known: Vec<_> = DOCUMENTS.iter().filter(|path| !path.starts_with("/api")).collect();
+    for path in &known {
+        eventually_within(path, || nodes.are_equal(path));
+    }
+
+    server.stop();
+    let begin = Instant::now();
+    for path in &known {
+        assert_eq!(nodes.read(0, path).0, 200, "{path}");
+    }
+    for path in FROM_DATABASE {
+        let head = format!("GET {path}");
+        let (status, body) = nodes.client().ask(0, &head, "", "").unwrap();
+        assert!(status == 503 || status == 404 && path.ends_with("zip"), "{path}: {status} {body}");
+    }
+    let write = nodes.client().ask(
+        0,
+        "POST /api/v1/sets/notes/changes",
+        "",
+        "{\"uri\":\"http://a/\",\"change\":\"created\"}\n",
+    );
+    assert_eq!(write.map(|(status, _)| status), Some(503));
+    assert_eq!(nodes.read(0, "/readyz").0, 503);
+    assert_eq!(nodes.read(0, "/livez").0, 200);
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    server.run();
+    (0..NODES).for_each(|number| nodes.until_ready(number));
+
+    // Without the bucket, lists are served and the log is written.
+    send_signal(nodes.bucket.id(), "-STOP");
+    for path in &known {
+        assert_eq!(nodes.read(1, path).0, 200, "{path}");
+    }
+    let write = nodes.client().ask(
+        1,
+        "POST /api/v1/sets/notes/changes",
+        "",
+        "{\"uri\":\"http://a/\",\"change\":\"created\"}\n",
+    );
+    assert_eq!(write.map(|(status, _)| status), Some(200));
+    send_signal(nodes.bucket.id(), "-CONT");
+    eventually("the bucket answers", || nodes.read(1, "/papers/r/first.txt").0 == 200);
+}
+
 /// Each accepted record is in the log once, at the same position on every node, without gaps.
 fn check_records(nodes: &Nodes, accepted: Vec<String>) {
     let changes: Vec<_> = (0..NODES).map(|number| all_changes(nodes, number)).collect();

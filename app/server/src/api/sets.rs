@@ -6,7 +6,7 @@ use super::problem::{Problem, ProblemKind};
 use crate::message::respond::Answer;
 use crate::site::served::ServedSet;
 use abreast_core::ChangeLog;
-use abreast_source::SetState;
+use abreast_source::{SetState, WatchState};
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -92,6 +92,9 @@ pub(super) async fn confirm_deletions(
     slug: &str,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
+    if target.published.watch.state() == WatchState::Elsewhere {
+        return Err(elsewhere());
+    }
     if target.published.watch.held().is_none() {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
     }
@@ -106,7 +109,11 @@ pub(super) async fn confirm_deletions(
 /// Starts a scan of the set's folder or files, or a poll of the endpoint, and does not wait for the
 /// end.
 pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
-    if !context.target(slug)?.published.watch.request_scan() {
+    let watch = &context.target(slug)?.published.watch;
+    if watch.state() == WatchState::Elsewhere {
+        return Err(elsewhere());
+    }
+    if !watch.request_scan() {
         return Err(Problem::new(
             ProblemKind::Conflict,
             "this set has no folder and no endpoint that could be scanned",
@@ -114,6 +121,12 @@ pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Pr
         .help("its changes come through the API"));
     }
     accepted(context, slug).await
+}
+
+/// The problem of a request for the watch of another node.
+fn elsewhere() -> Problem {
+    Problem::new(ProblemKind::Conflict, "another node watches this set")
+        .help("send the request to the node with the lease of the watch; `abreast status --config FILE` lists the leases")
 }
 
 /// Starts a dump of the set at once, and does not wait for the end.

@@ -144,6 +144,9 @@ impl DocumentCache {
     ) -> Result<Arc<Document>, PublishError> {
         // The head of the log is read first, so that the version is at least as new.
         let at = resolved.follows().and_then(|set| LogState::of(heads, set));
+        if let Some(document) = at.and_then(|at| self.fresh_at(place, at)) {
+            return Ok(document);
+        }
         let version = &resolved.version(heads)?;
         if let Some(document) = self.of_version(place, version, at) {
             return Ok(document);

@@ -11,7 +11,7 @@
 
 use crate::scan::ingest::with_causes;
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, ContentId, LogError, Position, SetId, VersionPolicy};
+use abreast_core::{ChangeLog, ContentId, Lease, LogError, Position, SetId, VersionPolicy};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -78,8 +78,8 @@ impl Stop {
 }
 
 impl Collector {
-    /// Starts the collector. The folder must not be shared with another log: contents that are not
-    /// in this log are deleted.
+    /// Starts the collector, which works while the lease is held. The folder must not be shared with
+    /// another log: contents that are not in this log are deleted.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -87,13 +87,15 @@ impl Collector {
         log: Arc<dyn ChangeLog>,
         contents: Arc<dyn ContentStore>,
         sets: Vec<KeptSet>,
+        lease: Lease,
     ) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let stopped = Arc::clone(&stop);
         let mut work = Work::new(log, contents, sets);
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || {
             loop {
-                let pause = match work.step() {
+                let step = if lease.is_held() { work.step() } else { Ok(false) };
+                let pause = match step {
                     Ok(true) => PAUSE,
                     Ok(false) => CHECK,
                     Err(error) => {

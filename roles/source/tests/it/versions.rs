@@ -188,6 +188,7 @@ fn a_running_collection_follows_the_changes() {
         Arc::clone(&world.log),
         Arc::new(contents.clone()),
         kept_set(&world, policy),
+        abreast_core::Lease::always(),
     )
     .unwrap();
     for round in 0..3 {

@@ -123,7 +123,8 @@ impl Workers {
         if self.collector.is_none() {
             let versions = sets.iter().filter_map(|set| set.versions.clone()).collect();
             let (log, contents) = (Arc::clone(&parts.log), parts.contents.as_ref());
-            self.collector = crate::config::versions::collect(log, contents, versions)?;
+            let lease = parts.stores.lease("collect")?;
+            self.collector = crate::config::versions::collect(log, contents, versions, lease)?;
         }
         Ok(())
     }

@@ -8,15 +8,21 @@ use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use abreast_core::contents::ContentStore;
-use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
+use abreast_core::{
+    AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock, WorkOnRequest,
+};
 use abreast_rdf::{DescriptionLimits, Entities, ReadLimits, ReadOptions, Syntax};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+/// Longest wait for the import of another node.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An entity and its description in canonical lines; `None` for a deleted entity.
 pub type Described = (String, Option<Vec<u8>>);
@@ -29,6 +35,8 @@ pub struct EntityWriter {
     options: RdfOptions,
     /// Lock that an import holds for writing, and a change of an entity for reading.
     importing: Arc<RwLock<()>>,
+    /// Imports of several nodes, of which one at a time runs.
+    imports: WorkOnRequest,
 }
 
 /// Guard of a change; an import waits until the value is dropped.
@@ -74,7 +82,14 @@ impl EntityWriter {
         contents: Arc<dyn ContentStore>,
         options: &RdfOptions,
     ) -> Self {
-        Self { log, set, contents, options: options.clone(), importing: Arc::default() }
+        let (options, importing) = (options.clone(), Arc::default());
+        Self { log, set, contents, options, importing, imports: WorkOnRequest::always() }
+    }
+
+    /// Shares the imports with other nodes.
+    #[must_use]
+    pub fn with_imports(self, imports: WorkOnRequest) -> Self {
+        Self { imports, ..self }
     }
 
     /// Shares the lock of imports with a former value for the same set, whose changes may be
@@ -108,6 +123,7 @@ impl EntityWriter {
     /// contents or the disk can fail after some changes were recorded.
     pub fn import(&self, import: Import, dry_run: bool) -> Result<RdfReport, RdfError> {
         let _importing = self.importing.blocking_write();
+        let _lease = self.imports.take(IMPORT_PATIENCE).ok_or(RdfError::Importing)?;
         let Self { log, set, contents, options, .. } = self;
         let options = RdfOptions { dry_run, ..options.clone() };
         let target = RdfTarget {
