@@ -21,7 +21,10 @@ pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    database::PostgresDatabase, options::PostgresOptions, records::PostgresRecords,
+    database::PostgresDatabase,
+    options::PostgresOptions,
+    problem::{DatabaseError, DatabaseProblem},
+    records::PostgresRecords,
 };
 
 /// Version of the SQLite library that is linked into the program.

@@ -1,6 +1,7 @@
 //! Options for connections to PostgreSQL.
 
 use crate::postgres::client::Client;
+use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::schema::migrate;
 use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
 use std::fmt;
@@ -53,7 +54,12 @@ impl PostgresOptions {
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
             let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
-            LogError::new(ErrorKind::Refused, message).with_cause(cause)
+            let why = match std::error::Error::source(&cause) {
+                Some(source) => source.to_string(),
+                None => cause.to_string(),
+            };
+            let why = DatabaseError::new(DatabaseProblem::Unusable, why);
+            LogError::new(ErrorKind::Refused, message).with_cause(why)
         })?;
         if let Some(password) = &self.password {
             config.password(password);

@@ -19,6 +19,7 @@ mod config;
 mod connections;
 mod crash;
 mod damaged_contents;
+mod database_codes;
 mod documented;
 mod dumps;
 mod failures;
