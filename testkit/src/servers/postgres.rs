@@ -150,16 +150,25 @@ impl Postgres {
         );
     }
 
-    /// Stops the processes of the server without ending them, or continues them.
-    pub fn suspend(&self, is_suspended: bool) {
-        let Some(running) = &self.running else { return };
-        let parent = running.0.id().to_string();
-        let signal = if is_suspended { "-STOP" } else { "-CONT" };
+    /// Stops the processes of the server without ending them, as if the machine did not answer.
+    pub fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Continues after [`Self::suspend`].
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let parent = self.running.as_ref().unwrap().0.id().to_string();
+        let send = |to: &str| {
+            // A process may have ended.
+            let _ = Command::new("kill").args([signal, to]).stderr(Stdio::null()).status().unwrap();
+        };
+        send(&parent);
         let children = Command::new("pgrep").args(["-P", &parent]).output().unwrap();
-        let children = String::from_utf8(children.stdout).unwrap();
-        let all = std::iter::once(&*parent).chain(children.lines());
-        let done = Command::new("kill").arg(signal).args(all).stderr(Stdio::null()).status();
-        assert!(done.is_ok());
+        String::from_utf8(children.stdout).unwrap().lines().for_each(send);
     }
 
     /// A file that the server may write.

@@ -20,6 +20,8 @@ mod connections;
 mod crash;
 mod damaged_contents;
 mod database_codes;
+mod database_health;
+mod database_node;
 mod documented;
 mod dumps;
 mod failures;

@@ -98,6 +98,7 @@ impl LeaseHolder {
                 }
                 Err(error) => {
                     failures += 1;
+                    self.engine.held.not_renewed(error.to_string());
                     pause = (lease / ATTEMPTS).clamp(PAUSE_MIN, PAUSE_MAX);
                     // At powers of two: soon at first, then rarely while the failures continue.
                     if failures.is_power_of_two() {
