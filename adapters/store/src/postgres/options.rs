@@ -52,6 +52,13 @@ impl PostgresOptions {
 
     /// Connects to the database at a URL, which has the form `postgres://USER@HOST:PORT/NAME`.
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
+        let client = self.unmigrated_client(url)?;
+        migrate(&client)?;
+        Ok(client)
+    }
+
+    /// As [`Self::client`], with the tables as they are. Connects when the client is used.
+    pub(crate) fn unmigrated_client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
             let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
             let why = match std::error::Error::source(&cause) {
@@ -65,9 +72,7 @@ impl PostgresOptions {
             config.password(password);
         }
         config.application_name("abreast");
-        let client = Arc::new(Client::new(config, self.tls.as_ref())?);
-        migrate(&client)?;
-        Ok(client)
+        Ok(Arc::new(Client::new(config, self.tls.as_ref())?))
     }
 }
 

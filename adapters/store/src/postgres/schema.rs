@@ -17,6 +17,11 @@ const MIGRATIONS: &[&str] = &[concat!(
 /// Name of the tables of this file in `abreast.schemas`.
 const PART: &str = "store";
 
+/// Version of the tables that this program makes.
+pub(crate) const fn newest_version() -> i32 {
+    MIGRATIONS.len() as i32
+}
+
 /// Brings the tables to the newest schema. Nodes that start at the same time wait for each other.
 pub(crate) fn migrate(client: &Client) -> Result<(), LogError> {
     client.read("cannot open the database", |connection| check_encoding(client, connection))??;

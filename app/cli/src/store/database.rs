@@ -2,14 +2,20 @@
 
 use crate::config::database::DatabaseConfig;
 use abreast_core::Records;
-use abreast_core::hub::HubStore;
+use abreast_core::hub::{HubStore, HubSummary};
+use abreast_maintenance::DatabaseStatus;
+use abreast_webtypes::Timestamp;
 use anyhow::Result;
 use std::sync::Arc;
 
+/// The state of a database, and that of the hub in it, if it has the tables of one.
+pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
+
 #[cfg(feature = "postgres")]
 mod connected {
-    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
-    use abreast_store::hub::NodeOptions;
+    use super::{Arc, DatabaseConfig, HubStore, Inspected, Records, Result, Timestamp};
+    use abreast_maintenance::{DatabaseStatus, NodeStatus, TablesStatus};
+    use abreast_store::hub::{DatabaseInspection, NodeInspection, NodeOptions};
     use abreast_store::{PostgresDatabase, PostgresOptions};
     use anyhow::Context as _;
 
@@ -26,6 +32,14 @@ mod connected {
         /// # Errors
         /// The password cannot be read, or the database cannot be opened.
         pub(crate) fn connect(config: &DatabaseConfig) -> Result<Self> {
+            let database = Self::options(config)?.connect(&config.url);
+            let database =
+                database.with_context(|| format!("cannot open the database {}", config.shown()))?;
+            let node = NodeOptions { name: config.node.clone(), lease: config.lease };
+            Ok(Self { database, node })
+        }
+
+        fn options(config: &DatabaseConfig) -> Result<PostgresOptions> {
             let tls =
                 abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
             let mut options = PostgresOptions::default().with_tls(tls);
@@ -34,11 +48,17 @@ mod connected {
                     password.read().context("cannot read the password of the database")?;
                 options = options.with_password(password);
             }
-            let database = options.connect(&config.url);
-            let database =
-                database.with_context(|| format!("cannot open the database {}", config.shown()))?;
-            let node = NodeOptions { name: config.node.clone(), lease: config.lease };
-            Ok(Self { database, node })
+            Ok(options)
+        }
+
+        /// Describes a database, which it does not change. Subscriptions that ended after a time are
+        /// counted.
+        ///
+        /// # Errors
+        /// The password cannot be read, or the database does not answer.
+        pub(crate) fn inspect(config: &DatabaseConfig, since: Timestamp) -> Result<Inspected> {
+            let database = Self::options(config)?.connect_to_inspect(&config.url)?;
+            Ok(inspected(database.inspect(since)?))
         }
 
         /// The store of the hub.
@@ -54,11 +74,42 @@ mod connected {
             Arc::new(self.database.records())
         }
     }
+
+    fn inspected(found: DatabaseInspection) -> Inspected {
+        let status = DatabaseStatus {
+            reachable: true,
+            version: Some(found.version),
+            version_number: u32::try_from(found.version_number).ok(),
+            clock_difference_ms: Some(found.clock_difference / 1_000),
+            read_only: Some(found.is_read_only),
+            tls: (!found.is_local).then_some(found.has_tls),
+            synchronous_commit: Some(found.synchronous_commit),
+            fsync: Some(found.fsync),
+            tables: found.schemas.into_iter().map(tables).collect(),
+            newest_tables: Some(found.newest_schema.into()),
+            nodes: found.nodes.into_iter().map(node).collect(),
+        };
+        (status, found.hub)
+    }
+
+    fn tables((part, version): (String, i32)) -> TablesStatus {
+        TablesStatus { part, version: version.into() }
+    }
+
+    fn node(node: NodeInspection) -> NodeStatus {
+        NodeStatus {
+            name: node.name,
+            state: if node.is_alive { "alive" } else { "lost" }.to_owned(),
+            started: node.started.to_string(),
+            until: node.until.to_string(),
+            shards: node.shards,
+        }
+    }
 }
 
 #[cfg(not(feature = "postgres"))]
 mod connected {
-    use super::{Arc, DatabaseConfig, HubStore, Records, Result};
+    use super::{Arc, DatabaseConfig, HubStore, Inspected, Records, Result, Timestamp};
     use anyhow::bail;
 
     /// A database, which this program cannot open.
@@ -67,6 +118,10 @@ mod connected {
 
     impl Database {
         pub(crate) fn connect(_: &DatabaseConfig) -> Result<Self> {
+            bail!(crate::config::database::WITHOUT)
+        }
+
+        pub(crate) fn inspect(_: &DatabaseConfig, _: Timestamp) -> Result<Inspected> {
             bail!(crate::config::database::WITHOUT)
         }
 

@@ -1,6 +1,7 @@
 //! The store of a hub on PostgreSQL, for several nodes.
 
 mod changes;
+mod inspection;
 mod job;
 mod letters;
 mod loaded;
@@ -17,5 +18,6 @@ mod transaction;
 mod verifications;
 mod writer;
 
+pub use inspection::{DatabaseInspection, NodeInspection};
 pub use open::NodeOptions;
 pub use store::PostgresHub;
