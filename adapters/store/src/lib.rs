@@ -23,6 +23,7 @@ pub use mirror::labels;
 pub use postgres::{
     database::PostgresDatabase,
     options::PostgresOptions,
+    password::{has_password, password_in_file},
     problem::{DatabaseError, DatabaseProblem},
     records::PostgresRecords,
 };

@@ -2,6 +2,7 @@
 
 use crate::postgres::failure::Failure;
 use crate::postgres::hosts::{HOST_LIMIT, Hosts};
+use crate::postgres::password::ChangingPassword;
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::{
     ConfigConnectImpl, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
@@ -53,6 +54,7 @@ impl Client {
     pub(crate) fn new(
         mut config: Config,
         tls: Option<&MakeRustlsConnect>,
+        password: Option<&ChangingPassword>,
     ) -> Result<Self, LogError> {
         config.tcp_user_timeout(ANSWER_LIMIT);
         config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE).keepalives_retries(3);
@@ -64,10 +66,10 @@ impl Client {
             let given = config.clone();
             let manager = if let Some(tls) = tls {
                 let connect = ConfigConnectImpl { tls: tls.clone() };
-                Manager::from_connect(given, Hosts::of(&config, connect), options)
+                Manager::from_connect(given, Hosts::of(&config, password, connect), options)
             } else {
                 let connect = ConfigConnectImpl { tls: NoTls };
-                Manager::from_connect(given, Hosts::of(&config, connect), options)
+                Manager::from_connect(given, Hosts::of(&config, password, connect), options)
             };
             Pool::builder(manager)
                 .max_size(connections)

@@ -6,6 +6,7 @@ pub(crate) mod database;
 pub(crate) mod failure;
 pub(crate) mod hosts;
 pub(crate) mod options;
+pub(crate) mod password;
 pub(crate) mod problem;
 pub(crate) mod records;
 pub(crate) mod schema;

@@ -1,6 +1,7 @@
 //! Options for connections to PostgreSQL.
 
 use crate::postgres::client::Client;
+use crate::postgres::password::ChangingPassword;
 use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::schema::migrate;
 use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
@@ -8,6 +9,7 @@ use std::fmt;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Options for opening a [`PostgresLog`](crate::PostgresLog) or a
@@ -18,6 +20,7 @@ pub struct PostgresOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     tls: Option<MakeRustlsConnect>,
     password: Option<String>,
+    changing: Option<ChangingPassword>,
 }
 
 impl PostgresOptions {
@@ -50,6 +53,19 @@ impl PostgresOptions {
         self
     }
 
+    /// Sets a password that may change: it is read again when a connection is opened, at most once in
+    /// a time. If reading fails, the last password is used, with one warning.
+    #[must_use]
+    pub fn with_changing_password(
+        mut self,
+        password: impl Into<String>,
+        every: Duration,
+        read: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.changing = Some(ChangingPassword::new(password.into(), every, Box::new(read)));
+        self
+    }
+
     /// Connects to the database at a URL, which has the form `postgres://USER@HOST:PORT/NAME`.
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let client = self.unmigrated_client(url)?;
@@ -72,7 +88,7 @@ impl PostgresOptions {
             config.password(password);
         }
         config.application_name("abreast");
-        Ok(Arc::new(Client::new(config, self.tls.as_ref())?))
+        Ok(Arc::new(Client::new(config, self.tls.as_ref(), self.changing.as_ref())?))
     }
 }
 

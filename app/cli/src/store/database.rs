@@ -14,6 +14,7 @@ pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 #[cfg(feature = "postgres")]
 mod connected {
     use super::{Arc, DatabaseConfig, HubStore, Inspected, Records, Result, Timestamp};
+    use crate::store::database_password;
     use abreast_maintenance::{DatabaseStatus, NodeStatus, TablesStatus};
     use abreast_store::hub::{DatabaseInspection, NodeInspection, NodeOptions};
     use abreast_store::{PostgresDatabase, PostgresOptions};
@@ -42,13 +43,7 @@ mod connected {
         fn options(config: &DatabaseConfig) -> Result<PostgresOptions> {
             let tls =
                 abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
-            let mut options = PostgresOptions::default().with_tls(tls);
-            if let Some(password) = &config.password {
-                let password =
-                    password.read().context("cannot read the password of the database")?;
-                options = options.with_password(password);
-            }
-            Ok(options)
+            database_password::add(PostgresOptions::default().with_tls(tls), config)
         }
 
         /// Describes a database, which it does not change. Subscriptions that ended after a time are

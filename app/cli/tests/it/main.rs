@@ -22,6 +22,7 @@ mod damaged_contents;
 mod database_codes;
 mod database_health;
 mod database_node;
+mod database_passwords;
 mod database_status;
 mod documented;
 mod dumps;
