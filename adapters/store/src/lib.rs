@@ -26,6 +26,7 @@ pub use postgres::{
     password::{has_password, password_in_file},
     problem::{DatabaseError, DatabaseProblem},
     records::PostgresRecords,
+    url::{UrlFault, check_url},
 };
 
 /// Version of the SQLite library that is linked into the program.

@@ -11,3 +11,4 @@ pub(crate) mod problem;
 pub(crate) mod records;
 pub(crate) mod schema;
 pub(crate) mod statements;
+pub(crate) mod url;

@@ -4,9 +4,9 @@ use crate::postgres::client::Client;
 use crate::postgres::password::ChangingPassword;
 use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::schema::migrate;
+use crate::postgres::url::{UrlFault, read_url};
 use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
 use std::fmt;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -75,19 +75,17 @@ impl PostgresOptions {
 
     /// As [`Self::client`], with the tables as they are. Connects when the client is used.
     pub(crate) fn unmigrated_client(&self, url: &str) -> Result<Arc<Client>, LogError> {
-        let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
-            let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
-            let why = match std::error::Error::source(&cause) {
-                Some(source) => source.to_string(),
-                None => cause.to_string(),
-            };
-            let why = DatabaseError::new(DatabaseProblem::Unusable, why);
-            LogError::new(ErrorKind::Refused, message).with_cause(why)
+        let mut config = read_url(url).map_err(|UrlFault { message, help }| {
+            let cause = DatabaseError::new(DatabaseProblem::Unusable, message.clone());
+            LogError::new(ErrorKind::Refused, format!("{message}\n  help: {help}"))
+                .with_cause(cause)
         })?;
         if let Some(password) = &self.password {
             config.password(password);
         }
-        config.application_name("abreast");
+        if config.get_application_name().is_none() {
+            config.application_name("abreast");
+        }
         Ok(Arc::new(Client::new(config, self.tls.as_ref(), self.changing.as_ref())?))
     }
 }

@@ -1,5 +1,6 @@
 //! Exit codes of commands whose store is in a database: the same failure has the same code in each.
 
+use crate::database_node::Node;
 use crate::world::abreast;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
@@ -69,4 +70,32 @@ fn failures_of_a_database_have_the_codes_of_their_causes() {
     server.sql("hub", "DROP SCHEMA IF EXISTS abreast CASCADE");
     server.sql("postgres", "ALTER DATABASE hub SET default_transaction_read_only = on");
     end_with(&of("abreast", "hub?sslmode=disable"), 5, "read-only");
+}
+
+#[test]
+fn config_check_finds_faults_of_a_url_and_shows_the_database() {
+    let place = tempfile::tempdir().unwrap();
+    let check = |url: &str| {
+        let config = Node::configure(place.path(), "a", url, "");
+        let answer = run(abreast().args(["config", "check"]).arg(config));
+        let texts = [answer.stdout, answer.stderr].map(|text| String::from_utf8(text).unwrap());
+        (answer.status.code(), texts.concat())
+    };
+    let (code, text) =
+        check("postgres://abreast:hidden-word@db.example.org/abreast?sslmode=require");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("a hub, the store in postgres://"), "{text}");
+    assert!(!text.contains("hidden-word"), "{text}");
+    for (parameter, expected) in [
+        ("sslmod=require", "unknown parameter `sslmod` (help: did you mean `sslmode`?)"),
+        (
+            "sslmode=verify-full",
+            "the value of the parameter `sslmode` is wrong (help: use `require`",
+        ),
+    ] {
+        let (code, text) = check(&format!("postgres://a:hidden-word@db.example.org/a?{parameter}"));
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("a.toml:1: `data`: ") && text.contains(expected), "{text}");
+        assert!(!text.contains("hidden-word"), "{text}");
+    }
 }
