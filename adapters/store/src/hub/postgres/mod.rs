@@ -5,6 +5,7 @@ mod inspection;
 mod job;
 mod letters;
 mod loaded;
+mod namesakes;
 mod node;
 mod nodes;
 mod open;
