@@ -21,8 +21,13 @@ pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    database::PostgresDatabase, leases::PostgresLeases, options::PostgresOptions,
+    database::PostgresDatabase,
+    leases::PostgresLeases,
+    options::PostgresOptions,
+    password::{has_password, password_in_file},
+    problem::{DatabaseError, DatabaseProblem},
     records::PostgresRecords,
+    url::{UrlFault, check_url},
 };
 
 /// Version of the SQLite library that is linked into the program.

@@ -121,7 +121,7 @@ impl Drop for Samples {
 impl Place {
     /// The figures of now; `None` once the server has ended.
     fn sample(&self) -> Option<Sample> {
-        let text = self.site.upgrade()?.now().metrics_text();
+        let text = self.site.upgrade()?.metrics_text();
         let mut sample = Sample::of(&text);
         sample.time = SystemClock.now().as_seconds();
         sample.free = free_bytes(&self.data).map(|bytes| bytes as f64);

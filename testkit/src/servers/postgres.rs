@@ -107,6 +107,71 @@ impl Postgres {
         eventually("the server starts", || self.psql("postgres", "SELECT 1").status.success());
     }
 
+    /// Makes a user who needs a password, and the owner of all databases without one.
+    pub fn require_password(&self, user: &str, password: &str) {
+        self.sql("postgres", &format!("CREATE USER {user} PASSWORD '{password}'"));
+        let file = PathBuf::from(self.sql("postgres", "SHOW hba_file"));
+        self.write(
+            &file,
+            &format!("host all {user} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust"),
+        );
+        self.reload();
+    }
+
+    /// Offers TLS with a certificate and its key, in PEM.
+    pub fn offer_tls(&self, certificate: &str, key: &str) {
+        self.write(&self.data().join("server.crt"), certificate.trim_end());
+        let file = self.data().join("server.key");
+        self.write(&file, key.trim_end());
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+        self.set("ssl", "on");
+    }
+
+    /// Changes a parameter of the running server.
+    pub fn set(&self, name: &str, value: &str) {
+        self.sql("postgres", &format!("ALTER SYSTEM SET {name} = {value}"));
+        self.reload();
+    }
+
+    fn reload(&self) {
+        let loaded = "SELECT pg_conf_load_time()";
+        let before = self.sql("postgres", loaded);
+        self.sql("postgres", "SELECT pg_reload_conf()");
+        eventually("the configuration is read", || self.sql("postgres", loaded) != before);
+    }
+
+    /// Writes lines into a file as the user of the server.
+    fn write(&self, file: &Path, lines: &str) {
+        self.sql(
+            "postgres",
+            &format!(
+                "COPY (SELECT unnest(string_to_array($text${lines}$text$, E'\\n'))) TO '{}'",
+                file.display()
+            ),
+        );
+    }
+
+    /// Stops the processes of the server without ending them, as if the machine did not answer.
+    pub fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Continues after [`Self::suspend`].
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let parent = self.running.as_ref().unwrap().0.id().to_string();
+        let send = |to: &str| {
+            // A process may have ended.
+            let _ = Command::new("kill").args([signal, to]).stderr(Stdio::null()).status().unwrap();
+        };
+        send(&parent);
+        let children = Command::new("pgrep").args(["-P", &parent]).output().unwrap();
+        String::from_utf8(children.stdout).unwrap().lines().for_each(send);
+    }
+
     /// A file that the server may write.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -1,6 +1,7 @@
 //! Repeating a transaction while that may help, also if its commit was not answered.
 
 use crate::postgres::failure::Failure;
+use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::statements::Statements;
 use abreast_core::{ErrorKind, LogError};
 use std::time::{Duration, Instant};
@@ -77,7 +78,11 @@ impl Attempts {
                 self.is_away = is_passing;
                 return Err(match unknown {
                     // Nobody may record the same again on the strength of the last failure.
-                    Some(_) => LogError::new(ErrorKind::Busy, format!("{UNKNOWN}: {failure}")),
+                    Some(_) => {
+                        LogError::new(ErrorKind::Busy, format!("{UNKNOWN}: {failure}")).with_cause(
+                            DatabaseError::new(DatabaseProblem::Unreachable, failure.to_string()),
+                        )
+                    }
                     None => failure.into_error(doing),
                 });
             }

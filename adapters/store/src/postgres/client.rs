@@ -2,12 +2,15 @@
 
 use crate::postgres::failure::Failure;
 use crate::postgres::hosts::{HOST_LIMIT, Hosts};
+use crate::postgres::password::ChangingPassword;
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::{
     ConfigConnectImpl, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
 use std::future::Future;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use tokio_postgres::config::Host;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -42,6 +45,8 @@ pub(crate) enum Use {
 pub(crate) struct Client {
     runtime: Option<tokio::runtime::Runtime>,
     pools: [Pool; 3],
+    /// Whether all hosts are this machine.
+    pub(crate) is_local: bool,
 }
 
 impl Client {
@@ -49,9 +54,11 @@ impl Client {
     pub(crate) fn new(
         mut config: Config,
         tls: Option<&MakeRustlsConnect>,
+        password: Option<&ChangingPassword>,
     ) -> Result<Self, LogError> {
         config.tcp_user_timeout(ANSWER_LIMIT);
         config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE).keepalives_retries(3);
+        let is_local = is_local(&config);
         let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()) as u32;
         let limit = Some(CONNECT_LIMIT.max(HOST_LIMIT * (hosts + 1)));
         let pool = |connections| {
@@ -59,10 +66,10 @@ impl Client {
             let given = config.clone();
             let manager = if let Some(tls) = tls {
                 let connect = ConfigConnectImpl { tls: tls.clone() };
-                Manager::from_connect(given, Hosts::of(&config, connect), options)
+                Manager::from_connect(given, Hosts::of(&config, password, connect), options)
             } else {
                 let connect = ConfigConnectImpl { tls: NoTls };
-                Manager::from_connect(given, Hosts::of(&config, connect), options)
+                Manager::from_connect(given, Hosts::of(&config, password, connect), options)
             };
             Pool::builder(manager)
                 .max_size(connections)
@@ -84,7 +91,7 @@ impl Client {
             .thread_name("postgres")
             .enable_all()
             .build();
-        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pools })
+        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pools, is_local })
     }
 
     /// A connection for a use.
@@ -142,6 +149,21 @@ impl Client {
             self.wait(async { Ok(connection.query_typed(sql, params).await?) })
         })
     }
+}
+
+/// Whether all hosts of a configuration are this machine.
+fn is_local(config: &Config) -> bool {
+    let is_loopback = |name: &str| match name.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => name == "localhost",
+    };
+    let hosts = config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => is_loopback(name),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    });
+    let addresses = config.get_hostaddrs();
+    if addresses.is_empty() { hosts } else { addresses.iter().all(IpAddr::is_loopback) }
 }
 
 /// Repeats work for a short time while it fails because the database is out of reach.

@@ -1,7 +1,8 @@
 //! Failures of statements, and whether an attempt later may succeed.
 
+use crate::postgres::problem::{DatabaseError, is_login, is_tls, problem_of};
 use abreast_core::{ErrorKind, LogError};
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{PoolError, TimeoutType};
 use std::fmt;
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -50,9 +51,19 @@ impl Failure {
         };
         let Some(code) = error.code() else {
             let cause = std::error::Error::source(error).map(ToString::to_string);
-            return cause.filter(|cause| cause.contains("invalid peer certificate")).map(|_| {
-                "\n  help: name the certificate of its authority as `ca_file`, and the host as in the certificate"
-            });
+            let cause = cause.unwrap_or_default();
+            if cause.contains("invalid peer certificate") {
+                return Some(
+                    "\n  help: name the certificate of its authority as `ca_file`, and the host as in the certificate",
+                );
+            }
+            if cause.contains("does not support TLS") {
+                return Some(
+                    "\n  help: switch TLS on in the server (`ssl = on`), or remove `sslmode=require` from the URL",
+                );
+            }
+            return is_login(error)
+                .then_some("\n  help: check the user in the URL, and `password_file`");
         };
         Some(match code.code() {
             "28P01" | "28000" => "\n  help: check the user in the URL, and `password_file`",
@@ -70,8 +81,11 @@ impl Failure {
         let (kind, why) = match &self {
             Self::Damaged(why) => (ErrorKind::Corrupt, why.clone()),
             Self::Late => (ErrorKind::Busy, "the database did not answer in time".to_owned()),
-            Self::Pool(PoolError::Timeout(_)) => {
+            Self::Pool(PoolError::Timeout(TimeoutType::Wait)) => {
                 (ErrorKind::Busy, "no connection to the database became free in time".to_owned())
+            }
+            Self::Pool(PoolError::Timeout(_)) => {
+                (ErrorKind::Busy, "the database did not answer a new connection in time".to_owned())
             }
             Self::Pool(PoolError::Backend(error)) | Self::Database(error) => {
                 let kind = match error.code() {
@@ -89,12 +103,17 @@ impl Failure {
             ""
         });
         LogError::new(kind, format!("{doing}: {why}{help}"))
+            .with_cause(DatabaseError::new(problem_of(&self), why))
     }
 }
 
 /// Whether the network failed, and not the program or its configuration.
 fn is_network(error: &tokio_postgres::Error) -> bool {
-    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    // A refused certificate is invalid data of the connection.
+    cause.is_some_and(|cause: &std::io::Error| {
+        !is_tls(error) || cause.kind() != std::io::ErrorKind::InvalidData
+    })
 }
 
 /// The message of a server, or the cause of a failed connection.

@@ -1,6 +1,8 @@
 //! Several hosts of a database, tried one after the other.
 
+use crate::postgres::password::ChangingPassword;
 use deadpool_postgres::Connect;
+use std::borrow::Cow;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,16 +19,26 @@ pub(crate) struct Hosts<C> {
     connect: C,
     /// One for each host.
     configs: Vec<Config>,
+    /// The password, if it may change.
+    password: Option<ChangingPassword>,
     /// Index of the host that answered last, which is tried first.
     last: AtomicUsize,
 }
 
 impl<C> Hosts<C> {
     /// The hosts of a configuration, each with a connection of its own.
-    pub(crate) fn of(config: &Config, connect: C) -> Self {
+    pub(crate) fn of(config: &Config, password: Option<&ChangingPassword>, connect: C) -> Self {
         let count = config.get_hosts().len().max(config.get_hostaddrs().len());
         let configs = (0..count).map(|number| only(config, number)).collect();
-        Self { connect, configs, last: AtomicUsize::new(0) }
+        Self { connect, configs, password: password.cloned(), last: AtomicUsize::new(0) }
+    }
+}
+
+impl<C> Hosts<C> {
+    /// The present password, if it may change. A command that prints it may take long.
+    async fn password(&self) -> Option<String> {
+        let password = self.password.clone()?;
+        tokio::task::spawn_blocking(move || password.get()).await.ok()
     }
 }
 
@@ -36,13 +48,18 @@ impl<C: Connect> Connect for Hosts<C> {
         _config: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         Box::pin(async move {
+            let password = self.password().await;
             let mut failed = None;
             let last = self.last.load(Ordering::Relaxed);
             let (before, after) = self.configs.split_at(last);
             let in_order =
                 after.iter().chain(before).zip((last..self.configs.len()).chain(0..last));
             for (config, number) in in_order {
-                match timeout(HOST_LIMIT, self.connect.connect(config)).await {
+                let mut config = Cow::Borrowed(config);
+                if let Some(password) = &password {
+                    config.to_mut().password(password);
+                }
+                match timeout(HOST_LIMIT, self.connect.connect(&config)).await {
                     Ok(Ok(connected)) => {
                         self.last.store(number, Ordering::Relaxed);
                         return Ok(connected);

@@ -1,12 +1,15 @@
 //! Options for connections to PostgreSQL.
 
 use crate::postgres::client::Client;
+use crate::postgres::password::ChangingPassword;
+use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::schema::migrate;
+use crate::postgres::url::{UrlFault, read_url};
 use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
 use std::fmt;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Options for opening a [`PostgresLog`](crate::PostgresLog) or a
@@ -17,6 +20,7 @@ pub struct PostgresOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     tls: Option<MakeRustlsConnect>,
     password: Option<String>,
+    changing: Option<ChangingPassword>,
 }
 
 impl PostgresOptions {
@@ -49,19 +53,40 @@ impl PostgresOptions {
         self
     }
 
+    /// Sets a password that may change: it is read again when a connection is opened, at most once in
+    /// a time. If reading fails, the last password is used, with one warning.
+    #[must_use]
+    pub fn with_changing_password(
+        mut self,
+        password: impl Into<String>,
+        every: Duration,
+        read: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.changing = Some(ChangingPassword::new(password.into(), every, Box::new(read)));
+        self
+    }
+
     /// Connects to the database at a URL, which has the form `postgres://USER@HOST:PORT/NAME`.
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
-        let mut config = tokio_postgres::Config::from_str(url).map_err(|cause| {
-            let message = "the URL of the database cannot be read\n  help: write postgres://USER@HOST:PORT/NAME";
-            LogError::new(ErrorKind::Refused, message).with_cause(cause)
+        let client = self.unmigrated_client(url)?;
+        migrate(&client)?;
+        Ok(client)
+    }
+
+    /// As [`Self::client`], with the tables as they are. Connects when the client is used.
+    pub(crate) fn unmigrated_client(&self, url: &str) -> Result<Arc<Client>, LogError> {
+        let mut config = read_url(url).map_err(|UrlFault { message, help }| {
+            let cause = DatabaseError::new(DatabaseProblem::Unusable, message.clone());
+            LogError::new(ErrorKind::Refused, format!("{message}\n  help: {help}"))
+                .with_cause(cause)
         })?;
         if let Some(password) = &self.password {
             config.password(password);
         }
-        config.application_name("abreast");
-        let client = Arc::new(Client::new(config, self.tls.as_ref())?);
-        migrate(&client)?;
-        Ok(client)
+        if config.get_application_name().is_none() {
+            config.application_name("abreast");
+        }
+        Ok(Arc::new(Client::new(config, self.tls.as_ref(), self.changing.as_ref())?))
     }
 }
 

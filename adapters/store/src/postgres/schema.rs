@@ -2,6 +2,7 @@
 
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
+use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::Object;
 use tokio_postgres::error::SqlState;
@@ -15,6 +16,11 @@ const MIGRATIONS: &[&str] = &[concat!(
 
 /// Name of the tables of this file in `abreast.schemas`.
 const PART: &str = "store";
+
+/// Version of the tables that this program makes.
+pub(crate) const fn newest_version() -> i32 {
+    MIGRATIONS.len() as i32
+}
 
 /// Brings the tables to the newest schema. Nodes that start at the same time wait for each other.
 pub(crate) fn migrate(client: &Client) -> Result<(), LogError> {
@@ -73,12 +79,12 @@ fn check_encoding(
     if encoding == "UTF8" {
         return Ok(Ok(()));
     }
-    Ok(Err(LogError::new(
-        ErrorKind::Refused,
-        format!(
-            "the database has the encoding {encoding}\n  help: create one with `createdb --encoding=UTF8 --template=template0 NAME`"
-        ),
-    )))
+    let why = format!("the database has the encoding {encoding}");
+    let message = format!(
+        "{why}\n  help: create one with `createdb --encoding=UTF8 --template=template0 NAME`"
+    );
+    let why = DatabaseError::new(DatabaseProblem::Unusable, why);
+    Ok(Err(LogError::new(ErrorKind::Refused, message).with_cause(why)))
 }
 
 fn upgrade(client: &Client, connection: &mut Object) -> Result<Result<(), LogError>, Failure> {

@@ -96,11 +96,11 @@ impl Observed for ObservedSite {
     }
 
     fn ready(&self) -> Result<String, String> {
-        self.site.now().readiness()
+        self.site.readiness()
     }
 
     fn metrics(&self) -> String {
-        self.site.now().metrics_text()
+        self.site.metrics_text()
     }
 
     fn status(&self) -> String {

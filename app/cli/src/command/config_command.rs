@@ -2,6 +2,7 @@
 //! comes from.
 
 use crate::command::jobs::{self, Origin, Setting};
+use crate::config::database::DatabaseConfig;
 use crate::config::faults::Fault;
 use crate::config::settings::{self, FILE, Key, SET};
 use crate::config::sync_args::SyncArgs;
@@ -130,6 +131,8 @@ struct Checked {
     sets: usize,
     jobs: usize,
     only_hub: bool,
+    /// The URL of the database, without a password.
+    database: Option<String>,
 }
 
 fn checked(file: File) -> Result<Checked> {
@@ -147,6 +150,8 @@ fn checked(file: File) -> Result<Checked> {
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");
     let mut missing = Vec::new();
+    let database = DatabaseConfig::of_file(&file).ok().flatten();
+    let database = database.map(|database| database.shown());
     if only_hub {
         faults.extend(crate::command::hub::faults(file));
     } else if sets > 0 || jobs.is_empty() {
@@ -154,7 +159,7 @@ fn checked(file: File) -> Result<Checked> {
         faults.extend(found);
         missing = folders;
     }
-    Ok(Checked { faults, missing, sets, jobs: jobs.len(), only_hub })
+    Ok(Checked { faults, missing, sets, jobs: jobs.len(), only_hub, database })
 }
 
 fn check(args: &CheckArgs) -> Result<ExitCode> {
@@ -163,7 +168,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     crate::values::hidden_logins::warn_of_secrets(path, &text);
     let mut file = crate::config::read(&text);
     file.origins.name(path);
-    let Checked { mut faults, missing, sets, jobs, only_hub } = checked(file)?;
+    let Checked { mut faults, missing, sets, jobs, only_hub, database } = checked(file)?;
     if !faults.is_empty() {
         faults.extend(missing);
         let context = format!("cannot use the configuration `{}`", path.display());
@@ -173,9 +178,10 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
         warning(&format!("warning: {folder}; `serve` waits for it, and serves the other sets"));
     }
     let hub = if only_hub { ", a hub" } else { "" };
+    let database = database.map_or(String::new(), |shown| format!(", the store in {shown}"));
     let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));
     crate::program::terminal::line(&format!(
-        "{}: {sets} to publish, {mirrors}{hub}",
+        "{}: {sets} to publish, {mirrors}{hub}{database}",
         path.display()
     ));
     Ok(ExitCode::SUCCESS)

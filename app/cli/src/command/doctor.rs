@@ -1,19 +1,25 @@
 //! `abreast doctor`: finds problems of the machine, a folder or the network path to an address.
 
+use crate::command::status::database::{in_words, inspect};
 use crate::config::access::AccessArgs;
+use crate::config::database::DatabaseConfig;
 use crate::config::{File, address_of};
 use crate::program::terminal::{json, line};
 use crate::store::state_folders::place_of;
 use crate::values::address::{is_url, with_scheme};
 use abreast_maintenance::{
-    AddressSubject, ConfigurationSubject, Diagnosis, DoctorObserver, DoctorOptions, Listen,
-    Subject, doctor,
+    AddressSubject, ConfigurationSubject, DatabaseSubject, Diagnosis, DoctorObserver,
+    DoctorOptions, Listen, Subject, doctor,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Time limit for the description of a database.
+const DATABASE_LIMIT: Duration = Duration::from_secs(10);
 
 const HELP: &str = "\
 Examples:
@@ -23,7 +29,7 @@ Examples:
   abreast doctor https://papers.example.org/
 
 With a folder: space, inodes, whether it can be written, how its file system treats names and times. With a configuration
-file: its errors, the port that it names, and its folders. With an address: DNS, proxies, TLS, the server's clock, and whether
+file: its errors, the port that it names, its folders, and the database with its nodes. With an address: DNS, proxies, TLS, the server's clock, and whether
 the address leads to documents that `abreast sync` reads. Each line is `ok`, or `bad` with help.
 
 Exit codes: 0 no problems, 1 problems found, 2 usage or no such folder, 5 the address cannot be reached now,
@@ -110,11 +116,17 @@ fn with_help(fault: &str, default: &str) -> (String, String) {
 /// The faults and the folders of a configuration file.
 fn configuration(file: File, path: &Path) -> ConfigurationSubject {
     let store = file.store_folder().filter(|folder| !folder.as_os_str().is_empty());
+    let database = DatabaseConfig::of_file(&file).ok().flatten().map(|database| DatabaseSubject {
+        shown: database.shown(),
+        found: inspect(&database, DATABASE_LIMIT)
+            .map(|(found, _)| found)
+            .map_err(|error| in_words(&error)),
+    });
     let published = file.set.iter().map(|set| set.folder.clone());
     // Sets of records and of endpoints do not have a folder.
     let published = published.filter(|folder| !folder.as_os_str().is_empty()).collect();
     let faults = crate::command::config_command::faults_of(file);
     let faults = faults.unwrap_or_else(|error| vec![error.to_string()]);
     let faults = faults.iter().map(|fault| with_help(fault, "correct it")).collect();
-    ConfigurationSubject { file: path.to_owned(), faults, published, store }
+    ConfigurationSubject { file: path.to_owned(), faults, published, store, database }
 }

@@ -39,7 +39,7 @@ Examples:
 anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
 Stops on SIGTERM or Ctrl-C; a second signal ends it at once. SIGHUP opens the access log again. The commands go through the API of a running server, or to a store that no server has open.
 
-Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
+Exit codes, also for a database: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
 12 not authorised, 13 disk or permission denied, 130 ended by a second signal.";
 
 /// Options of `hub`.

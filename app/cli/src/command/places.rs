@@ -2,6 +2,7 @@
 
 use crate::command::jobs;
 use crate::config::File;
+use crate::config::database::{DatabaseConfig, database_url};
 use crate::config::sync_args::SyncArgs;
 use crate::program::errors::UsageError;
 use abreast_destination::{TargetPlace, target_folder};
@@ -28,6 +29,7 @@ enum At {
         folder: PathBuf,
         address: Option<(String, Option<PathBuf>)>,
     },
+    Database(Box<DatabaseConfig>),
 }
 
 impl Place {
@@ -41,6 +43,7 @@ impl Place {
     pub(crate) fn url(&self) -> Option<String> {
         match &self.at {
             At::Url(url) => Some(url.clone()),
+            At::Database(_) => None,
             At::Folder { address, .. } => address.as_ref().map(|(listen, _)| url_of(listen)),
         }
     }
@@ -49,7 +52,15 @@ impl Place {
     pub(crate) fn own_url(&self) -> Option<&str> {
         match &self.at {
             At::Url(url) => Some(url),
-            At::Folder { .. } => None,
+            At::Folder { .. } | At::Database(_) => None,
+        }
+    }
+
+    /// The database, if the place is one.
+    pub(crate) fn database(&self) -> Option<&DatabaseConfig> {
+        match &self.at {
+            At::Database(database) => Some(database),
+            At::Url(_) | At::Folder { .. } => None,
         }
     }
 
@@ -61,10 +72,10 @@ impl Place {
         }
     }
 
-    /// The folder; empty for a URL.
+    /// The folder; empty for a URL or a database.
     pub(crate) fn folder(&self) -> &Path {
         match &self.at {
-            At::Url(_) => Path::new(""),
+            At::Url(_) | At::Database(_) => Path::new(""),
             At::Folder { folder, .. } => folder,
         }
     }
@@ -100,8 +111,14 @@ pub(crate) fn of(names: &[String], config: Option<&Path>, for_probe: bool) -> Re
     }
     let mut places = Vec::new();
     let has_store = !file.set.is_empty() || (file.mirror.is_empty() && file.data.is_some());
+    // A probe asks the node of this machine.
+    let database = if for_probe { None } else { DatabaseConfig::of_file(&file)? };
     if names.is_empty() && has_store {
-        if let Some(folder) = file.store_folder() {
+        if let Some(database) = database {
+            let at = At::Database(Box::new(database));
+            let name = path.display().to_string();
+            places.push(Place { name, job: None, config: Some(path.to_owned()), at });
+        } else if let Some(folder) = file.store_folder() {
             let listen = file.admin_listen.clone();
             let address = listen.map(|listen| (listen, file.admin_token.clone()));
             let name = path.display().to_string();
@@ -153,6 +170,8 @@ fn is_http(name: &str) -> bool {
 fn plain(name: &str) -> Place {
     let at = if is_http(name) {
         At::Url(name.to_owned())
+    } else if let Some(url) = database_url(Path::new(name)) {
+        At::Database(Box::new(DatabaseConfig::of_url(url)))
     } else {
         At::Folder { folder: target_folder(name).to_owned(), address: None }
     };

@@ -1,6 +1,7 @@
 //! `abreast status`: reports on stores, copies and hubs, running or stopped.
 
 mod collect;
+pub(crate) mod database;
 mod print;
 mod publish;
 
@@ -24,7 +25,7 @@ Examples:
   abreast status http://127.0.0.1:8080/ --watch=2s
   abreast status --config /etc/abreast.toml papers --publish /srv/www/status
 
-DIR is the folder of a store, of a copy, or of the copies of all sets. A running program is asked on its socket in that folder; the
+DIR is the folder of a store, of a copy, or of the copies of all sets; the URL of a database reports the nodes that share it. A running program is asked on its socket in that folder; the
 state of a stopped one is read from its databases, which are not changed. By a URL, a server is asked on `/status` of its address for
 operators, else on `/readyz` and its API. Without an argument: the configuration, else this folder.
 docs/observing.md describes each line, docs/status.schema.json the report of --json.

@@ -25,7 +25,8 @@ Examples:
 --config finds the store by `data` in the file; the sets of --set must be in the file. --data is the folder of the store, or the
 URL of a database.
 A running server applies a change within a second. The token itself is printed once and stored nowhere.
-Exit codes: 0 done, 1 other, 2 usage.";
+Exit codes: 0 done, 1 other, 2 usage, 5 the database is out of reach, 6 no secure connection to it, 12 it refuses the user,
+13 disk or permission denied.";
 
 /// Commands for tokens.
 #[derive(Debug, Subcommand)]

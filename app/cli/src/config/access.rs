@@ -382,6 +382,18 @@ impl Password {
         Ok(if matches!(self, Self::Given(_)) { text } else { first_line(&text) })
     }
 
+    /// As [`Password::read`], without a warning about the permissions of the file, for repeated reads.
+    ///
+    /// # Errors
+    /// As [`Password::read`].
+    #[cfg(feature = "postgres")]
+    pub(crate) fn read_again(&self) -> Result<String> {
+        match self {
+            Self::File(file) => Ok(first_line(&small_file::text(file, SECRET_MAX)?)),
+            Self::Command(_) | Self::Given(_) => self.read(),
+        }
+    }
+
     /// All lines, if each is a password.
     ///
     /// # Errors

@@ -96,6 +96,10 @@ impl DatabaseConfig {
             }
             return None;
         };
+        #[cfg(feature = "postgres")]
+        if let Err(fault) = abreast_store::check_url(url) {
+            problems.push(format!("`data`: {} (help: {})", fault.message, fault.help));
+        }
         if file.scratch.is_none() {
             problems.push(
                 "`scratch`: a node needs a folder for temporary files (help: for example scratch = \"/var/cache/abreast\")"
@@ -229,6 +233,20 @@ mod tests {
             "{url}scratch = \"/x\"\n[database]\nlease = \"1s\"\npassword_file = \"/a\"\npassword_command = \"b\"\n"
         ));
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    #[cfg(feature = "postgres")]
+    fn parameters_of_the_url_are_checked() {
+        let (_, found) = problems(
+            "data = \"postgres://a:hidden-word@db.example.org/a?sslmod=require\"\nscratch = \"/x\"\n",
+        );
+        assert_eq!(
+            found,
+            [
+                "`data`: the URL of the database has the unknown parameter `sslmod` (help: did you mean `sslmode`?)"
+            ]
+        );
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
 //! Permission denied is 13 for every kind of file: a secret, a configuration, an input, a store. A missing store is 2
 //! in commands that open an existing store; commands that create a store exit with 13 if the folder is not writable.
+//! A database is a server: 2 if it does not exist, 5 out of reach, 6 without a secure connection, 12 if the user, the password or the
+//! permission is wrong, 13 if its disk is full.
 
 use crate::program::errors::ExitCodeError;
 use crate::program::errors::UsageError;
@@ -33,7 +35,25 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     if error.is::<UsageError>() || error.is::<SecretForSeveral>() || secret.is_some() {
         return USAGE;
     }
+    #[cfg(feature = "postgres")]
+    if let Some(cause) = error.chain().find_map(|cause| cause.downcast_ref()) {
+        let full = || error.chain().any(is_full).then_some(DISK);
+        return of_database(cause).or_else(full).unwrap_or(1);
+    }
     error.chain().find_map(code_of).unwrap_or(1)
+}
+
+/// A database is a server on the network: none of its failures is one of a disk, or of a lock on this machine.
+#[cfg(feature = "postgres")]
+fn of_database(error: &abreast_store::DatabaseError) -> Option<u8> {
+    use abreast_store::DatabaseProblem;
+    match error.problem() {
+        DatabaseProblem::Unreachable => Some(NETWORK),
+        DatabaseProblem::Insecure => Some(TLS),
+        DatabaseProblem::Denied => Some(AUTH),
+        DatabaseProblem::Unusable => Some(USAGE),
+        _ => None,
+    }
 }
 
 /// The causes on this machine. Causes of network errors are left out: a connection that a firewall refuses is not a

@@ -1,15 +1,25 @@
 //! The stores of a node in a PostgreSQL database.
 
 use crate::config::database::DatabaseConfig;
-use abreast_core::hub::HubStore;
+use abreast_core::hub::{HubStore, HubSummary};
 use abreast_core::{ChangeLog, Lease, Records, WorkOnRequest};
+use abreast_maintenance::DatabaseStatus;
+use abreast_webtypes::Timestamp;
 use anyhow::Result;
 use std::sync::Arc;
 
+/// The state of a database, and that of the hub in it, if it has the tables of one.
+pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
+
 #[cfg(feature = "postgres")]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result, WorkOnRequest};
-    use abreast_store::hub::NodeOptions;
+    use super::{
+        Arc, ChangeLog, DatabaseConfig, HubStore, Inspected, Lease, Records, Result, Timestamp,
+        WorkOnRequest,
+    };
+    use crate::store::database_password;
+    use abreast_maintenance::{DatabaseStatus, NodeStatus, TablesStatus};
+    use abreast_store::hub::{DatabaseInspection, NodeInspection, NodeOptions};
     use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
     use anyhow::Context as _;
     use std::sync::OnceLock;
@@ -28,15 +38,7 @@ mod connected {
         /// # Errors
         /// The password cannot be read, or the database cannot be opened.
         pub(crate) fn connect(config: &DatabaseConfig) -> Result<Self> {
-            let tls =
-                abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
-            let mut options = PostgresOptions::default().with_tls(tls);
-            if let Some(password) = &config.password {
-                let password =
-                    password.read().context("cannot read the password of the database")?;
-                options = options.with_password(password);
-            }
-            let database = options.connect(&config.url);
+            let database = Self::options(config)?.connect(&config.url);
             let database =
                 database.with_context(|| format!("cannot open the database {}", config.shown()))?;
             let node = NodeOptions { name: config.node.clone(), lease: config.lease };
@@ -76,6 +78,22 @@ mod connected {
             Ok(Arc::clone(self.leases.get_or_init(|| started)))
         }
 
+        fn options(config: &DatabaseConfig) -> Result<PostgresOptions> {
+            let tls =
+                abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
+            database_password::add(PostgresOptions::default().with_tls(tls), config)
+        }
+
+        /// Describes a database, which it does not change. Subscriptions that ended after a time are
+        /// counted.
+        ///
+        /// # Errors
+        /// The password cannot be read, or the database does not answer.
+        pub(crate) fn inspect(config: &DatabaseConfig, since: Timestamp) -> Result<Inspected> {
+            let database = Self::options(config)?.connect_to_inspect(&config.url)?;
+            Ok(inspected(database.inspect(since)?))
+        }
+
         /// The store of the hub.
         ///
         /// # Errors
@@ -89,11 +107,45 @@ mod connected {
             Arc::new(self.database.records())
         }
     }
+
+    fn inspected(found: DatabaseInspection) -> Inspected {
+        let status = DatabaseStatus {
+            reachable: true,
+            version: Some(found.version),
+            version_number: u32::try_from(found.version_number).ok(),
+            clock_difference_ms: Some(found.clock_difference / 1_000),
+            read_only: Some(found.is_read_only),
+            tls: (!found.is_local).then_some(found.has_tls),
+            synchronous_commit: Some(found.synchronous_commit),
+            fsync: Some(found.fsync),
+            tables: found.schemas.into_iter().map(tables).collect(),
+            newest_tables: Some(found.newest_schema.into()),
+            nodes: found.nodes.into_iter().map(node).collect(),
+        };
+        (status, found.hub)
+    }
+
+    fn tables((part, version): (String, i32)) -> TablesStatus {
+        TablesStatus { part, version: version.into() }
+    }
+
+    fn node(node: NodeInspection) -> NodeStatus {
+        NodeStatus {
+            name: node.name,
+            state: if node.is_alive { "alive" } else { "lost" }.to_owned(),
+            started: node.started.to_string(),
+            until: node.until.to_string(),
+            shards: node.shards,
+        }
+    }
 }
 
 #[cfg(not(feature = "postgres"))]
 mod connected {
-    use super::{Arc, ChangeLog, DatabaseConfig, HubStore, Lease, Records, Result, WorkOnRequest};
+    use super::{
+        Arc, ChangeLog, DatabaseConfig, HubStore, Inspected, Lease, Records, Result, Timestamp,
+        WorkOnRequest,
+    };
     use anyhow::bail;
 
     /// A database, which this program cannot open.
@@ -115,6 +167,10 @@ mod connected {
 
         pub(crate) fn work_on_request(&self, _: String) -> Result<WorkOnRequest> {
             match *self {}
+        }
+
+        pub(crate) fn inspect(_: &DatabaseConfig, _: Timestamp) -> Result<Inspected> {
+            bail!(crate::config::database::WITHOUT)
         }
 
         pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {

@@ -4,6 +4,8 @@ pub(crate) mod all_sets;
 pub(crate) mod bucket;
 pub(crate) mod data_folder;
 pub(crate) mod database;
+#[cfg(feature = "postgres")]
+mod database_password;
 pub(crate) mod log_access;
 pub(crate) mod open_set;
 pub(crate) mod rdf_files;

@@ -50,7 +50,7 @@ fn status(place: &Path, code: i32, more: &[&str]) -> Value {
     report
 }
 
-fn assert_schema(report: &Value) {
+pub(crate) fn assert_schema(report: &Value) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/status.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let mut faults = Vec::new();

@@ -1,5 +1,6 @@
 //! Figures of a running program, for monitoring.
 
 pub(crate) mod access;
+pub(crate) mod bounded;
 pub(crate) mod followers;
 pub(crate) mod metrics;

@@ -3,6 +3,7 @@
 
 use crate::message::respond::{Answer, text, try_later};
 use crate::observe::metrics::{METRICS, MetricKind};
+use crate::site::current::CurrentSite;
 use crate::site::served::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
 use abreast_folder::LastBackup;
@@ -10,9 +11,12 @@ use abreast_source::{SetState, WatchState};
 use abreast_webtypes::count;
 use metrics::{counter, gauge};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Most sets that are not ready, and most hubs that do not accept notifications, in a response.
 const MAX_TOLD: usize = 20;
+/// Time limit for the answers of the stores to a probe.
+const PROBE_LIMIT: Duration = Duration::from_millis(2_500);
 
 pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
@@ -57,18 +61,35 @@ fn text_of(state: &SetState, slug: &str) -> Option<String> {
 /// Ready when the server can serve: its stores can be read and written, and at least one set is
 /// published. The response lists the status of each set; a set that is not ready does not make the
 /// server unready.
-pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
+pub(crate) fn ready(sites: &CurrentSite, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
     }
-    match readiness(site) {
+    match readiness_in_time(sites) {
         Ok(ready) => text("text/plain; charset=utf-8", ready),
         Err((reason, wait)) => try_later(&reason, wait),
     }
 }
 
+/// As [`readiness`], within [`PROBE_LIMIT`].
+fn readiness_in_time(sites: &CurrentSite) -> Result<String, (String, u32)> {
+    let site = sites.now();
+    let done = sites.probes.readiness.run(PROBE_LIMIT, move || readiness(&site));
+    let late = || format!("the store has not answered for {} ms", PROBE_LIMIT.as_millis());
+    match done {
+        Ok(Some(readiness)) => readiness,
+        Ok(None) => Err((late(), 10)),
+        Err(error) => Err((format!("no thread can be started: {error}"), 10)),
+    }
+}
+
 /// The text of a ready server; else the reason, and the seconds after which a client should ask again.
 fn readiness(site: &Site) -> Result<String, (String, u32)> {
+    if let Some(hub) = &site.hub
+        && let Err(reason) = hub.hub.check_lease()
+    {
+        return Err((format!("the hub: {reason}"), 10));
+    }
     if let Err(error) = site.publisher.log().check_available() {
         return Err((format!("the store: {error}"), 10));
     }
@@ -114,22 +135,30 @@ fn readiness(site: &Site) -> Result<String, (String, u32)> {
     Ok(ready)
 }
 
-impl Site {
+impl CurrentSite {
     /// The text of `/readyz` with one line for each set that is not ready; an error while the server
-    /// cannot serve.
+    /// cannot serve. Answers within 3 s, even if the store does not answer.
     ///
     /// # Errors
     /// The server cannot serve, with the reason.
     pub fn readiness(&self) -> Result<String, String> {
-        readiness(self).map_err(|(reason, _)| format!("{reason}\n"))
+        readiness_in_time(self).map_err(|(reason, _)| format!("{reason}\n"))
     }
 
-    /// The metrics, as `/metrics` of the server shows them.
+    /// The metrics, as `/metrics` of the server shows them. Values that come from a store that does
+    /// not answer within 3 s are the last ones.
     pub fn metrics_text(&self) -> String {
-        measure_all(self);
-        (self.metrics)()
+        let (site, read) = (self.now(), self.now());
+        // Without a thread, the values are those of the last request.
+        let _ = self.probes.metrics.run(PROBE_LIMIT, move || measure_stored(&read));
+        if let Some(hub) = &site.hub {
+            measure(&site, hub);
+        }
+        (site.metrics)()
     }
+}
 
+impl Site {
     /// One line on the sets for a service manager: their number, their resources, and the first set
     /// that is not ready. Reads the store.
     pub fn status_line(&self) -> String {
@@ -167,12 +196,13 @@ fn some_of(states: &[String]) -> Vec<String> {
     some
 }
 
-/// Metrics as Prometheus text. Gauges are read from memory for each request.
-pub(crate) fn metrics(site: &Site) -> Answer {
-    text("text/plain; version=0.0.4; charset=utf-8", site.metrics_text())
+/// Metrics as Prometheus text.
+pub(crate) fn metrics(sites: &CurrentSite) -> Answer {
+    text("text/plain; version=0.0.4; charset=utf-8", sites.metrics_text())
 }
 
-fn measure_all(site: &Site) {
+/// Measures what the stores have.
+fn measure_stored(site: &Site) {
     for set in site.sets.all() {
         let slug = &set.published.slug;
         if let Ok(head) = site.publisher.log().head_for_documents(set.published.id) {
@@ -209,8 +239,10 @@ fn measure_all(site: &Site) {
                 .set(at.as_micros() as f64 / 1e6);
         }
     }
-    if let Some(hub) = &site.hub {
-        measure(site, hub);
+    if let Some(hub) = &site.hub
+        && let Ok(sizes) = hub.hub.sizes()
+    {
+        gauge!("abreast_hub_stored_bytes").set(sizes.body_bytes as f64);
     }
     // A damaged record is left out; the next backup replaces it.
     if let Some(Ok(Some(last))) = site.store.as_deref().map(LastBackup::read) {
@@ -265,7 +297,4 @@ fn measure(site: &Site, hub: &SiteHub) {
         gauge!(name).set(now as f64);
     }
     gauge!("abreast_hub_since_renewal_seconds").set(metrics.since_renewal.as_secs_f64());
-    if let Ok(sizes) = hub.hub.sizes() {
-        gauge!("abreast_hub_stored_bytes").set(sizes.body_bytes as f64);
-    }
 }

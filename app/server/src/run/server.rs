@@ -592,9 +592,9 @@ async fn dispatch(
         Route::Live => Ok(health::live()),
         Route::Ready => {
             let stopping = shared.stopping.load(Ordering::Relaxed);
-            blocking(site, move |site| health::ready(site, stopping)).await
+            blocking(shared, move |sites| health::ready(sites, stopping)).await
         }
-        Route::Metrics => blocking(site, health::metrics).await,
+        Route::Metrics => blocking(shared, health::metrics).await,
         Route::Published(path) if is_directory(&path) && shared.options.keys.is_some() => {
             Ok(keys(shared.options.keys.as_ref(), site.publisher.urls().base()))
         }
@@ -720,11 +720,11 @@ async fn published(
 
 /// Runs work that may wait for the store on a blocking thread.
 async fn blocking(
-    site: &Arc<Site>,
-    work: impl FnOnce(&Site) -> Answer + Send + 'static,
+    shared: &Arc<Shared>,
+    work: impl FnOnce(&CurrentSite) -> Answer + Send + 'static,
 ) -> io::Result<Answer> {
-    let site = Arc::clone(site);
-    tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
+    let sites = Arc::clone(&shared.sites);
+    tokio::task::spawn_blocking(move || work(&sites)).await.map_err(io::Error::other)
 }
 
 /// Path of the style sheet, which pages of errors need too.

@@ -2,6 +2,7 @@
 
 use crate::connection::client::TrustedProxies;
 use crate::observe::access::{AccessLog, CurrentLog};
+use crate::observe::bounded::Bounded;
 use crate::site::administration::Administration;
 use crate::site::served::Site;
 use crate::site::sessions::Sessions;
@@ -15,6 +16,14 @@ pub struct CurrentSite {
     pub(crate) access_log: Arc<CurrentLog>,
     administration: OnceLock<Arc<dyn Administration>>,
     pub(crate) sessions: Sessions,
+    pub(crate) probes: Probes,
+}
+
+/// Work for probes that waits for the store.
+#[derive(Default)]
+pub(crate) struct Probes {
+    pub(crate) readiness: Bounded<Result<String, (String, u32)>>,
+    pub(crate) metrics: Bounded<()>,
 }
 
 impl CurrentSite {
@@ -26,6 +35,7 @@ impl CurrentSite {
             access_log: Arc::default(),
             administration: OnceLock::new(),
             sessions: Sessions::default(),
+            probes: Probes::default(),
         }
     }
 

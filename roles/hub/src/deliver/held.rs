@@ -31,6 +31,8 @@ struct Held {
     nodes: usize,
     /// Start of the last successful renewal.
     renewed: Option<Instant>,
+    /// The failure of the last renewal, if it failed.
+    failure: Option<String>,
     lease: Duration,
 }
 
@@ -111,6 +113,31 @@ impl HeldShards {
         }
         held.surplus = surplus.saturating_sub(held.leaving.len());
         (held.nodes, held.lease, held.renewed) = (nodes, lease, Some(started));
+        held.failure = None;
+    }
+
+    /// Records that a renewal failed.
+    pub(crate) fn not_renewed(&self, why: String) {
+        if let Some(mut held) = self.lock() {
+            held.failure = Some(why);
+        }
+    }
+
+    /// Checks that the last renewal succeeded, in the last half of a lease.
+    pub(crate) fn check_lease(&self) -> Result<(), String> {
+        let Some(held) = self.lock() else { return Ok(()) };
+        if let Some(why) = &held.failure {
+            return Err(format!("the lease of this node cannot be renewed: {why}"));
+        }
+        if held.may_start() {
+            return Ok(());
+        }
+        let since = held.renewed.map_or(Duration::ZERO, |renewed| renewed.elapsed());
+        Err(format!(
+            "the lease of this node was renewed {:.1} s ago, which is more than half of {:.1} s",
+            since.as_secs_f64(),
+            held.lease.as_secs_f64()
+        ))
     }
 
     /// Assigned shards without targets in memory, with their numbers.
@@ -226,6 +253,23 @@ mod tests {
         let Some(earlier) = Instant::now().checked_sub(LEASE / 2) else { return };
         held.renewed(earlier, membership(&[0, 1], 0));
         assert!(!held.may_start() && !held.is_first() && !held.may_deliver(TargetId(1)));
+    }
+
+    #[test]
+    fn a_lease_is_checked_by_its_last_renewal() {
+        let alone = HeldShards::new(false);
+        alone.not_renewed("unused".to_owned());
+        assert_eq!(alone.check_lease(), Ok(()));
+        let held = HeldShards::new(true);
+        held.renewed(Instant::now(), membership(&[0], 0));
+        assert_eq!(held.check_lease(), Ok(()));
+        held.not_renewed("the database is read-only".to_owned());
+        assert!(held.check_lease().unwrap_err().contains("read-only"));
+        held.renewed(Instant::now(), membership(&[0], 0));
+        assert_eq!(held.check_lease(), Ok(()));
+        let Some(earlier) = Instant::now().checked_sub(LEASE / 2) else { return };
+        held.renewed(earlier, membership(&[0], 0));
+        assert!(held.check_lease().unwrap_err().contains("more than half of 3600.0 s"));
     }
 
     #[test]

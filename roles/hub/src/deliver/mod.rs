@@ -28,6 +28,7 @@ pub(crate) mod worker;
 use crate::deliver::failing::FailingHub;
 use crate::deliver::options::HubOptions;
 use crate::message::metrics::Counters;
+use crate::message::outage::Outage;
 use abreast_core::hub::{Ending, HubStore, Target, TargetId, TargetKind};
 use abreast_core::{Clock, LogError, Offset, TopicId};
 use abreast_net::Sender;
@@ -76,6 +77,8 @@ struct State {
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
+    /// Failures to record progress.
+    unsaved: Outage,
     /// Time at which [`Engine::run`] wakes up by itself.
     armed: Option<Instant>,
     /// Targets that ended here, and whose end the store has not recorded yet.
@@ -122,6 +125,7 @@ impl Engine {
             listeners: HashMap::new(),
             save_at: None,
             saving: false,
+            unsaved: Outage::default(),
             armed: None,
             ending: Vec::new(),
             settling: Vec::new(),

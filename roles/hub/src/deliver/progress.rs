@@ -11,6 +11,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause before progress is recorded again that the store did not record.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Advice while progress cannot be recorded.
+const HELP: &str = "check the store; after a restart, deliveries since then are repeated";
+
 impl Engine {
     /// Passes progress to the store, if it is due.
     pub(super) fn save(self: &Arc<Self>, now: Instant) {
@@ -36,6 +39,7 @@ impl Engine {
             Box::new(move |result| {
                 let mut state = engine.lock();
                 state.saving = false;
+                state.unsaved.log("records of the progress of deliveries", HELP, &result);
                 match result {
                     Ok(refused) if engine.held.is_shared() => {
                         if state.table.record_again(&refused, letters) {
@@ -43,8 +47,7 @@ impl Engine {
                         }
                     }
                     Ok(_) => {}
-                    Err(error) => {
-                        tracing::error!(%error, "progress of deliveries was not recorded");
+                    Err(_) => {
                         state.table.put_back(&ids, letters);
                         state.save_at = Some(Instant::now() + PAUSE);
                     }

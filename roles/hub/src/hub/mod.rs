@@ -220,6 +220,15 @@ impl Hub {
         }
     }
 
+    /// Checks that this node can deliver: the last renewal of its lease succeeded, and is not older
+    /// than half of the lease. Reads memory only; a hub without other nodes always can.
+    ///
+    /// # Errors
+    /// The lease was not renewed in time, with the reason.
+    pub fn check_lease(&self) -> Result<(), String> {
+        self.0.inner.engine.held.check_lease()
+    }
+
     /// Starts no more deliveries, waits for running ones for a short time and records all cursors.
     /// Blocks.
     pub fn stop(&self) {

@@ -4,6 +4,7 @@ pub(crate) mod body_bytes;
 pub(crate) mod client;
 pub(crate) mod error;
 pub(crate) mod metrics;
+pub(crate) mod outage;
 pub(crate) mod rates;
 pub(crate) mod request;
 pub(crate) mod text;

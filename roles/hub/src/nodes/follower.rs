@@ -3,6 +3,7 @@
 use super::membership::LeaseHolder;
 use super::signal::StopSignal;
 use crate::deliver::Engine;
+use crate::message::outage::Outage;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use abreast_core::LogError;
@@ -54,25 +55,18 @@ impl Follower {
 
     /// Works until the signal.
     pub(super) fn run(mut self, stop: &StopSignal) {
-        let (mut pause, mut failures) = (Duration::ZERO, 0_u32);
+        const HELP: &str = "check the database";
+        let (mut pause, mut outage) = (Duration::ZERO, Outage::default());
         while !stop.wait(pause) {
             self.drop_lost();
             let done = [self.give_back(), self.load(), self.follow()];
-            let failed = done.into_iter().find_map(Result::err);
-            match failed {
-                None => {
-                    failures = 0;
-                    pause =
-                        if self.engine.held.to_load().is_empty() { POLL } else { Duration::ZERO };
-                }
-                Some(error) => {
-                    failures += 1;
-                    pause = (pause * 2).clamp(POLL, POLL_MAX);
-                    if failures.is_power_of_two() {
-                        tracing::warn!(%error, failures, "the changes of other nodes cannot be read");
-                    }
-                }
-            }
+            let done = done.into_iter().collect::<Result<Vec<()>, _>>();
+            outage.log("reads of the changes of other nodes", HELP, &done);
+            pause = match done {
+                Ok(_) if self.engine.held.to_load().is_empty() => POLL,
+                Ok(_) => Duration::ZERO,
+                Err(_) => (pause * 2).clamp(POLL, POLL_MAX),
+            };
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::signal::StopSignal;
 use crate::deliver::Engine;
+use crate::message::outage::Outage;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use abreast_core::LogError;
@@ -83,27 +84,23 @@ impl LeaseHolder {
 
     /// Renews the lease until the signal, then ends it.
     pub(super) fn run(&self, stop: &StopSignal) {
-        let (mut pause, mut failures) = (PAUSE_MIN, 0_u32);
+        const HELP: &str =
+            "check the database; this node delivers nothing meanwhile, and other nodes take over";
+        let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
         let mut lease = Duration::ZERO;
         while !stop.wait(pause) {
             let started = Instant::now();
-            match self.renew() {
+            let renewed = self.renew();
+            outage.log("renewals of the lease of this node", HELP, &renewed);
+            match renewed {
                 Ok(renewed) => {
-                    if failures > 0 {
-                        tracing::info!(failures, "the lease of this node is renewed again");
-                    }
-                    (lease, failures) = (renewed.lease, 0);
+                    lease = renewed.lease;
                     let renewals = if renewed.missing > 0 { CLAIMS } else { RENEWALS };
                     pause = (lease / renewals).saturating_sub(started.elapsed()).max(PAUSE_MIN);
                 }
                 Err(error) => {
-                    failures += 1;
+                    self.engine.held.not_renewed(error.to_string());
                     pause = (lease / ATTEMPTS).clamp(PAUSE_MIN, PAUSE_MAX);
-                    // At powers of two: soon at first, then rarely while the failures continue.
-                    if failures.is_power_of_two() {
-                        let help = "check the database; this node delivers nothing meanwhile, and other nodes take over";
-                        tracing::warn!(%error, failures, help, "the lease of this node cannot be renewed");
-                    }
                 }
             }
         }

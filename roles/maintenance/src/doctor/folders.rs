@@ -1,7 +1,7 @@
 //! Folders: their file systems, and the folders of a configuration.
 
 use crate::doctor::diagnosis::Doctor;
-use crate::doctor::subject::ConfigurationSubject;
+use crate::doctor::subject::{ConfigurationSubject, DatabaseSubject};
 use crate::place::{Error, there};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ const INODES_MIN: u64 = 100_000;
 
 /// Reports errors in a configuration, and checks each configured folder.
 pub(super) fn check_configuration(doctor: &mut Doctor<'_>, configuration: &ConfigurationSubject) {
-    let ConfigurationSubject { file, faults, published, store } = configuration;
+    let ConfigurationSubject { file, faults, published, store, database } = configuration;
     if faults.is_empty() {
         doctor.report("config", true, &format!("{} has no errors", file.display()), "");
     }
@@ -25,14 +25,31 @@ pub(super) fn check_configuration(doctor: &mut Doctor<'_>, configuration: &Confi
         };
         doctor.report("readable", good, &what, "make the folder, or let this user read it");
     }
-    if let Some(store) = store {
-        check_store(doctor, store);
+    match (database, store) {
+        (Some(database), _) => check_database(doctor, database),
+        (None, Some(store)) => check_store(doctor, store),
+        (None, None) => {}
     }
     // A store that is not there yet is made in the nearest folder that is.
     if let Some(store) = store
         && let Some(there) = nearest(store)
     {
         check_folder(doctor, &there);
+    }
+}
+
+/// Reports whether the database answers, and its properties.
+fn check_database(doctor: &mut Doctor<'_>, database: &DatabaseSubject) {
+    match &database.found {
+        Ok(found) => {
+            doctor.report("database", true, &format!("{} answers", database.shown), "");
+            for check in found.checks() {
+                doctor.report(check.code, check.ok, &check.message, check.help);
+            }
+        }
+        Err((what, help)) => {
+            doctor.report("database", false, &format!("{}: {what}", database.shown), help);
+        }
     }
 }
 

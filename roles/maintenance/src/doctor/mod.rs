@@ -7,7 +7,9 @@ mod machine;
 mod subject;
 
 pub use diagnosis::{Diagnosis, DoctorObserver, DoctorReport};
-pub use subject::{AddressSubject, ConfigurationSubject, DoctorOptions, Listen, Subject};
+pub use subject::{
+    AddressSubject, ConfigurationSubject, DatabaseSubject, DoctorOptions, Listen, Subject,
+};
 
 use crate::place::{Error, Place, there};
 use diagnosis::Doctor;

@@ -1,6 +1,7 @@
 //! Subjects of a diagnosis.
 
 use crate::place::Place;
+use crate::status::DatabaseStatus;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -55,8 +56,19 @@ pub struct ConfigurationSubject {
     pub faults: Vec<(String, String)>,
     /// The published folders, which are only read.
     pub published: BTreeSet<PathBuf>,
-    /// The folder of the store.
+    /// The folder of the store, or of the temporary files of a node.
     pub store: Option<PathBuf>,
+    /// The database of the store, if it is in one.
+    pub database: Option<DatabaseSubject>,
+}
+
+/// The database of a configuration.
+#[derive(Clone, Debug)]
+pub struct DatabaseSubject {
+    /// The URL of the database, without a password.
+    pub shown: String,
+    /// The state of the database, or the reason why it cannot be read, with its help.
+    pub found: Result<DatabaseStatus, (String, String)>,
 }
 
 /// The address of a Source, and how it is reached.

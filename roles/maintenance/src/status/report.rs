@@ -1,5 +1,6 @@
 //! The report on stores, copies and hubs. As JSON it has the schema `docs/status.schema.json`.
 
+use super::database::DatabaseStatus;
 use serde::{Deserialize, Serialize};
 
 /// Version of the report in JSON. Fields may be added in the same version.
@@ -47,9 +48,10 @@ pub struct Attention {
 /// The store of a Source or of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// The folder of the store, or the URL of the server that was asked.
+    /// The folder of the store, the URL of its database, or the URL of the server that was asked.
     pub place: String,
-    /// `serving`, `stopped`, or `in use` by a process that does not report its status.
+    /// `serving`, `stopped`, `in use` by a process that does not report its status, or `unreachable` for
+    /// a database that does not answer.
     pub state: String,
     /// The process that uses the store.
     pub process: Option<u32>,
@@ -57,6 +59,9 @@ pub struct StoreStatus {
     pub url: Option<String>,
     /// Disk space, if it is known.
     pub disk: Option<DiskUse>,
+    /// The database, if the store is in one that several nodes share.
+    #[serde(default)]
+    pub database: Option<DatabaseStatus>,
     /// The sets of the store, at most 500.
     pub sets: Vec<SetStatus>,
     /// Number of sets that are left out, because a report has at most 500 of a store.

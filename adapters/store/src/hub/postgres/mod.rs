@@ -1,9 +1,11 @@
 //! The store of a hub on PostgreSQL, for several nodes.
 
 mod changes;
+mod inspection;
 mod job;
 mod letters;
 mod loaded;
+mod namesakes;
 mod node;
 mod nodes;
 mod open;
@@ -18,4 +20,5 @@ mod verifications;
 mod writer;
 
 pub use crate::postgres::leases::NodeOptions;
+pub use inspection::{DatabaseInspection, NodeInspection};
 pub use store::PostgresHub;

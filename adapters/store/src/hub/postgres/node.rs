@@ -1,5 +1,6 @@
 //! This process among the nodes: its lease, one row of the database.
 
+use super::namesakes::Namesakes;
 use super::topics::each;
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
@@ -17,11 +18,12 @@ pub(crate) struct Node {
     pub(crate) lease: Duration,
     /// Number of the present lease, if there was one.
     id: Mutex<Option<i64>>,
+    namesakes: Mutex<Namesakes>,
 }
 
 impl Node {
     pub(crate) fn new(name: String, lease: Duration) -> Self {
-        Self { name, lease, id: Mutex::new(None) }
+        Self { name, lease, id: Mutex::new(None), namesakes: Mutex::default() }
     }
 
     /// Number of the present or last lease; `None` before the first.
@@ -39,6 +41,13 @@ impl Node {
 
     /// Renews the lease, or starts a new one after its end.
     pub(crate) fn renew(&self, client: &Client) -> Result<i64, LogError> {
+        let id = self.renew_lease(client)?;
+        let mut namesakes = self.namesakes.lock().unwrap_or_else(PoisonError::into_inner);
+        namesakes.check(client, &self.name, id)?;
+        Ok(id)
+    }
+
+    fn renew_lease(&self, client: &Client) -> Result<i64, LogError> {
         const DOING: &str = "cannot renew the lease of the node";
         if let Some(known) = self.id() {
             let sql = concat!(

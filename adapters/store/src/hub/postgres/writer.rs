@@ -11,6 +11,7 @@ use crate::hub::topic_states::TopicStates;
 use crate::postgres::attempts::{Attempts, Failed, Prepared, commit};
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
+use crate::postgres::problem::copy_of;
 use crate::postgres::statements::{Statements, params};
 use abreast_core::{Clock, ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
@@ -246,8 +247,4 @@ fn lock_node(statements: &mut Statements<'_>, id: i64) -> Result<NodeLease, Fail
 fn database_time(statements: &mut Statements<'_>) -> Result<Timestamp, Failure> {
     let row = statements.query_first(concat!("SELECT ", database_now!()), &[])?;
     row.map_or(Ok(Timestamp::default()), |row| Ok(Timestamp::from_micros(row.try_get(0)?)))
-}
-
-fn copy_of(failure: &LogError) -> LogError {
-    LogError::new(failure.kind(), failure.to_string())
 }

@@ -3,6 +3,7 @@
 use crate::admin::ask::{Access, ask_url, base_of, in_words, new_report, possible_sockets};
 use crate::admin::socket;
 use crate::command::places::Place;
+use crate::command::status::database;
 use crate::program::errors::{ExitCodeError, UsageError};
 use crate::program::exit::{AUTH, NETWORK};
 use abreast_maintenance::{
@@ -26,6 +27,10 @@ pub(super) fn report(
     for place in places {
         if let Some(url) = place.own_url() {
             of_url(url, access, timeout, &mut report)?;
+            continue;
+        }
+        if let Some(database) = place.database() {
+            report.stores.push(database::report(database, place.config.as_deref(), timeout));
             continue;
         }
         let before = report.copies.len();

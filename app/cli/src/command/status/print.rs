@@ -1,7 +1,8 @@
 //! The report for people, in lines of a given width.
 
 use abreast_maintenance::{
-    Attention, CopyRun, CopyStatus, HubStatus, SetStatus, StatusReport, StoreStatus,
+    Attention, CopyRun, CopyStatus, DatabaseStatus, HubStatus, SetStatus, StatusReport,
+    StoreStatus, TablesStatus,
 };
 use abreast_webtypes::{W3cDatetime, count};
 use indicatif::{HumanBytes, HumanCount};
@@ -103,6 +104,9 @@ impl Page {
             }
             self.field(2, "disk", &used);
         }
+        if let Some(database) = store.database.as_ref().filter(|database| database.reachable) {
+            self.database(database);
+        }
         for attention in &store.attention {
             self.attention(2, attention);
         }
@@ -127,6 +131,27 @@ impl Page {
             }
         }
         self.left_out(store.followers_left_out, "followers");
+    }
+
+    fn database(&mut self, database: &DatabaseStatus) {
+        if let Some(version) = &database.version {
+            self.field(2, "database", &format!("PostgreSQL {version}"));
+        }
+        if let Some(difference) = database.clock_difference_ms {
+            let seconds = difference as f64 / 1e3;
+            self.field(2, "clock", &format!("{seconds:+.1} s from this machine"));
+        }
+        let version = |tables: &TablesStatus| format!("{} {}", tables.part, tables.version);
+        let versions: Vec<_> = database.tables.iter().map(version).collect();
+        let none = "none yet: the first start of a node makes them".to_owned();
+        let tables = if versions.is_empty() { none } else { versions.join(", ") };
+        self.field(2, "tables", &tables);
+        for node in &database.nodes {
+            let until = shortened(&node.until);
+            let lease = if node.state == "alive" { "lease until" } else { "lost, lease ended" };
+            let shards = node.shards;
+            self.text(2, &format!("node {}: {shards} of 1,024 parts, {lease} {until}", node.name));
+        }
     }
 
     fn set(&mut self, set: &SetStatus) {

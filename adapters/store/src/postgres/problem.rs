@@ -1,0 +1,83 @@
+//! Kinds of failures of a database, for programs that react to them.
+
+use crate::postgres::failure::Failure;
+use abreast_core::LogError;
+use deadpool_postgres::PoolError;
+use thiserror::Error;
+use tokio_postgres::error::SqlState;
+
+/// The kind of a database's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatabaseProblem {
+    /// The database cannot be reached, or cannot serve now. Another attempt later may succeed.
+    Unreachable,
+    /// No secure connection could be made.
+    Insecure,
+    /// The server refused the user, the password, or an operation of this user.
+    Denied,
+    /// The URL is wrong, or the database does not exist or has another encoding.
+    Unusable,
+    /// Any other failure.
+    Other,
+}
+
+/// A failure of a database: the cause of a [`LogError`] of the stores on PostgreSQL.
+#[derive(Clone, Debug, Error)]
+#[error("{text}")]
+pub struct DatabaseError {
+    problem: DatabaseProblem,
+    text: String,
+}
+
+impl DatabaseError {
+    pub(crate) const fn new(problem: DatabaseProblem, text: String) -> Self {
+        Self { problem, text }
+    }
+
+    /// The kind of the failure.
+    pub const fn problem(&self) -> DatabaseProblem {
+        self.problem
+    }
+}
+
+/// The kind of a failure.
+pub(crate) fn problem_of(failure: &Failure) -> DatabaseProblem {
+    let error = match failure {
+        Failure::Database(error) | Failure::Pool(PoolError::Backend(error)) => error,
+        Failure::Damaged(_) => return DatabaseProblem::Other,
+        Failure::Late | Failure::Pool(_) => return DatabaseProblem::Unreachable,
+    };
+    match error.code().map(SqlState::code) {
+        Some("3D000") => DatabaseProblem::Unusable,
+        Some("42501") => DatabaseProblem::Denied,
+        Some(code) if code.starts_with("28") => DatabaseProblem::Denied,
+        Some(_) | None if failure.is_passing() => DatabaseProblem::Unreachable,
+        Some(_) => DatabaseProblem::Other,
+        None if is_tls(error) => DatabaseProblem::Insecure,
+        None if is_login(error) => DatabaseProblem::Denied,
+        None => DatabaseProblem::Other,
+    }
+}
+
+/// Whether a secure connection failed. The library has no other way to distinguish this.
+pub(crate) fn is_tls(error: &tokio_postgres::Error) -> bool {
+    error.to_string().contains("TLS handshake")
+}
+
+/// Whether the login failed on this side: a password is missing, or its exchange failed.
+pub(crate) fn is_login(error: &tokio_postgres::Error) -> bool {
+    let is_missing = std::error::Error::source(error)
+        .is_some_and(|cause| cause.to_string() == "password missing");
+    is_missing || error.to_string().starts_with("authentication error")
+}
+
+/// A copy of a failure, with its kind of a database's failure.
+pub(crate) fn copy_of(failure: &LogError) -> LogError {
+    let copy = LogError::new(failure.kind(), failure.to_string());
+    let cause = std::error::Error::source(failure).and_then(|cause| cause.downcast_ref());
+    match cause {
+        Some(cause) => copy.with_cause(DatabaseError::clone(cause)),
+        None => copy,
+    }
+}
