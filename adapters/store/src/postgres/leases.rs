@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
-/// Takes the wanted leases that are over, and renews those of this process.
+/// Takes wanted leases that are over, and renews the leases of this process.
 const RENEW: &str = concat!(
     "INSERT INTO abreast.leases AS old (name, owner, node, until) SELECT name, $2, $3, ",
     database_now!(),

@@ -148,7 +148,7 @@ impl DatabaseConfig {
     pub(crate) fn check_set(&self, set: &SetConfig, problems: &mut Vec<String>) {
         if set.keeps_contents(true) && self.contents.is_none() {
             problems.push(
-                "`contents`: the set has contents, which all nodes need (help: contents = \"s3://BUCKET/PREFIX\" at the top of the file)"
+                "`contents`: the set has contents, which all nodes need (help: give `contents`, an address s3://BUCKET/PREFIX, at the top of the file)"
                     .to_owned(),
             );
         }
@@ -191,8 +191,7 @@ impl DatabaseConfig {
 
 /// Whether a text is `s3://BUCKET` or `s3://BUCKET/PREFIX`.
 fn is_bucket(url: &str) -> bool {
-    let bucket = url.strip_prefix("s3://").and_then(|rest| rest.split('/').next());
-    bucket.is_some_and(|bucket| !bucket.is_empty())
+    url::Url::parse(url).is_ok_and(|url| url.scheme() == "s3" && url.has_host())
 }
 
 /// The name of this machine.

@@ -220,7 +220,7 @@ impl Stores {
         token_place(&self.data, self.database())
     }
 
-    /// The lease of a part of the work; without other nodes it is always held.
+    /// The lease of a part of the work, which is always held if no other node shares the store.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -268,7 +268,7 @@ impl Stores {
         if let Some(shared) = &self.shared {
             let bucket = shared.bucket.as_deref();
             let bucket = bucket.context(
-                "`contents`: there is no bucket (help: contents = \"s3://BUCKET/PREFIX\")",
+                "`contents`: there is no bucket (help: give the address s3://BUCKET/PREFIX)",
             )?;
             return crate::store::bucket::contents(bucket, &self.data);
         }

@@ -42,8 +42,8 @@ impl Notifier {
     ///
     /// All topics exist when this method returns, so a subscription cannot precede the start of its
     /// topic, and all later changes are notified. `record` stores the start of each topic and the
-    /// documents that were notified. Of several nodes, the one with the lease notifies; another one
-    /// continues after the last notification.
+    /// documents that were notified. The node with the lease notifies, if there are several; another
+    /// node continues after the last notification.
     ///
     /// # Errors
     /// See [`NotifyError`] for the possible errors.
