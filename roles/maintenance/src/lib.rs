@@ -25,8 +25,8 @@ pub use repair::{RepairOptions, RepairReport, repair};
 pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use status::{
     Attention, AuditStatus, CopyRun, CopyStatus, DatabaseCheck, DatabaseStatus, DiskUse, DumpUse,
-    FailingTarget, FollowerStatus, HubStatus, NodeStatus, ProblemStatus, PublishedCopy,
-    PublishedStatus, STALLED_AFTER, STATUS_VERSION, SetStatus, StatusReport, StoreStatus,
-    TablesStatus, TopicStatus, copy_status, free_bytes, hub_status, replace_file, status,
-    store_status,
+    FailingTarget, FollowerStatus, HubStatus, LeaseStatus, NodeStatus, ProblemStatus,
+    PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION, SetStatus, StatusReport,
+    StoreStatus, TablesStatus, TopicStatus, copy_status, free_bytes, hub_status, replace_file,
+    status, store_status,
 };

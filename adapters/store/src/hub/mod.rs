@@ -14,6 +14,6 @@ mod transaction;
 pub(crate) mod verifications;
 
 #[cfg(feature = "postgres")]
-pub use postgres::{DatabaseInspection, NodeInspection, NodeOptions, PostgresHub};
+pub use postgres::{DatabaseInspection, LeaseInspection, NodeInspection, NodeOptions, PostgresHub};
 pub(crate) use store::MIGRATIONS;
 pub use store::SqliteHub;

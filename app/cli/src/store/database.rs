@@ -18,8 +18,8 @@ mod connected {
         WorkOnRequest,
     };
     use crate::store::database_password;
-    use abreast_maintenance::{DatabaseStatus, NodeStatus, TablesStatus};
-    use abreast_store::hub::{DatabaseInspection, NodeInspection, NodeOptions};
+    use abreast_maintenance::{DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
+    use abreast_store::hub::{DatabaseInspection, LeaseInspection, NodeInspection, NodeOptions};
     use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
     use anyhow::Context as _;
     use std::sync::OnceLock;
@@ -121,12 +121,22 @@ mod connected {
             tables: found.schemas.into_iter().map(tables).collect(),
             newest_tables: Some(found.newest_schema.into()),
             nodes: found.nodes.into_iter().map(node).collect(),
+            leases: found.leases.into_iter().map(lease).collect(),
         };
         (status, found.hub)
     }
 
     fn tables((part, version): (String, i32)) -> TablesStatus {
         TablesStatus { part, version: version.into() }
+    }
+
+    fn lease(lease: LeaseInspection) -> LeaseStatus {
+        LeaseStatus {
+            name: lease.name,
+            node: lease.node,
+            state: if lease.is_valid { "held" } else { "over" }.to_owned(),
+            until: lease.until.to_string(),
+        }
     }
 
     fn node(node: NodeInspection) -> NodeStatus {

@@ -13,7 +13,7 @@ const CLOCK_MAX: i64 = 5_000;
 pub struct DatabaseStatus {
     /// Whether the database answers. If not, the other values are unknown.
     pub reachable: bool,
-    /// Version of the server.
+    /// Version of the server, as it reports it.
     pub version: Option<String>,
     /// Version of the server as a number, such as 150004 for 15.4.
     pub version_number: Option<u32>,
@@ -33,6 +33,8 @@ pub struct DatabaseStatus {
     pub newest_tables: Option<i64>,
     /// The nodes, at most 500.
     pub nodes: Vec<NodeStatus>,
+    /// Leases of parts of the work of a Source, at most 500.
+    pub leases: Vec<LeaseStatus>,
 }
 
 /// The tables of a part of the store.
@@ -53,10 +55,23 @@ pub struct NodeStatus {
     pub state: String,
     /// Time of the first renewal of the lease.
     pub started: String,
-    /// End of the lease.
+    /// Time at which the lease ends.
     pub until: String,
     /// Number of the 1,024 parts of the targets that the node delivers.
     pub shards: u64,
+}
+
+/// The lease of a part of the work, of which one node at a time does each part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseStatus {
+    /// Name of the part, such as `watch/papers`.
+    pub name: String,
+    /// Name of the node that does the part.
+    pub node: String,
+    /// `held`, or `over` if no node does the part.
+    pub state: String,
+    /// Time at which another node may take the lease.
+    pub until: String,
 }
 
 /// A property of a database that was checked.

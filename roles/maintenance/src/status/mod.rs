@@ -10,7 +10,7 @@ mod report;
 mod store;
 
 pub use copy::copy_status;
-pub use database::{DatabaseCheck, DatabaseStatus, NodeStatus, TablesStatus};
+pub use database::{DatabaseCheck, DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
 pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER, replace_file};
 pub use report::{
     Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,

@@ -26,6 +26,9 @@ const NODES: &str = "SELECT name, started, until, \
      until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
      FROM abreast.nodes ORDER BY name, started LIMIT $1";
 
+const LEASES: &str = "SELECT name, node, until, until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
+     FROM abreast.leases ORDER BY name LIMIT $1";
+
 /// A description of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,6 +55,8 @@ pub struct DatabaseInspection {
     pub newest_schema: i32,
     /// The nodes of the hub, at most 500.
     pub nodes: Vec<NodeInspection>,
+    /// Leases of parts of the work of a Source, at most 500.
+    pub leases: Vec<LeaseInspection>,
     /// The topics, the targets and their lag; `None` without tables.
     pub hub: Option<HubSummary>,
 }
@@ -59,16 +64,29 @@ pub struct DatabaseInspection {
 /// A node of a hub in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeInspection {
-    /// Name of the node.
+    /// Name of the node, as it was configured.
     pub name: String,
     /// Time of the first renewal of the present lease.
     pub started: Timestamp,
-    /// End of the lease.
+    /// Time at which the lease ends.
     pub until: Timestamp,
     /// Number of shards that the node delivers.
     pub shards: u64,
     /// Whether the lease is not over.
     pub is_alive: bool,
+}
+
+/// The lease of a part of the work, of which one node at a time does each part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseInspection {
+    /// Name of the part, such as `watch/papers`.
+    pub name: String,
+    /// Name of the node that does the part.
+    pub node: String,
+    /// Time at which another node may take the lease.
+    pub until: Timestamp,
+    /// Whether the lease is not over.
+    pub is_valid: bool,
 }
 
 impl PostgresOptions {
@@ -118,6 +136,9 @@ impl PostgresDatabase {
         let nodes = query(NODES, &[(&NODES_MAX, Type::INT8)])?;
         let nodes: Result<_, Failure> = nodes.iter().map(node).collect();
         found.nodes = nodes.map_err(|failure| failure.into_error(DOING))?;
+        let leases = query(LEASES, &[(&NODES_MAX, Type::INT8)])?;
+        let leases: Result<_, Failure> = leases.iter().map(lease).collect();
+        found.leases = leases.map_err(|failure| failure.into_error(DOING))?;
         found.hub = Some(summarise(&self.client, since)?);
         Ok(found)
     }
@@ -144,6 +165,15 @@ fn node(row: &Row) -> Result<NodeInspection, Failure> {
         until: Timestamp::from_micros(row.try_get(2)?),
         shards: row.try_get::<_, i64>(3)? as u64,
         is_alive: row.try_get(4)?,
+    })
+}
+
+fn lease(row: &Row) -> Result<LeaseInspection, Failure> {
+    Ok(LeaseInspection {
+        name: row.try_get(0)?,
+        node: row.try_get(1)?,
+        until: Timestamp::from_micros(row.try_get(2)?),
+        is_valid: row.try_get(3)?,
     })
 }
 

@@ -20,5 +20,5 @@ mod verifications;
 mod writer;
 
 pub use crate::postgres::leases::NodeOptions;
-pub use inspection::{DatabaseInspection, NodeInspection};
+pub use inspection::{DatabaseInspection, LeaseInspection, NodeInspection};
 pub use store::PostgresHub;

@@ -152,6 +152,11 @@ impl Page {
             let shards = node.shards;
             self.text(2, &format!("node {}: {shards} of 1,024 parts, {lease} {until}", node.name));
         }
+        for lease in &database.leases {
+            let until = shortened(&lease.until);
+            let state = if lease.state == "held" { "lease until" } else { "no node, lease ended" };
+            self.text(2, &format!("work {}: node {}, {state} {until}", lease.name, lease.node));
+        }
     }
 
     fn set(&mut self, set: &SetStatus) {
