@@ -119,10 +119,9 @@ fn problem_of(failure: &Failure) -> DatabaseProblem {
         Some("42501") => DatabaseProblem::Denied,
         Some(code) if code.starts_with("28") => DatabaseProblem::Denied,
         Some(_) | None if failure.is_passing() => DatabaseProblem::Unreachable,
-        Some(_) => DatabaseProblem::Other,
         None if is_tls(error) => DatabaseProblem::Insecure,
         None if is_login(error) => DatabaseProblem::Denied,
-        None => DatabaseProblem::Other,
+        Some(_) | None => DatabaseProblem::Other,
     }
 }
 
