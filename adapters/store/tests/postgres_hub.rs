@@ -6,8 +6,9 @@ mod lossy;
 mod plans;
 
 use abreast_core::hub::{
-    Attempt, DeadLetter, Ending, HubNodes as _, HubShard, HubStore, NewTarget, NewVerification,
-    Progress, Settled, Target, TargetId, TargetKind, VerificationId, VerificationMode,
+    Attempt, DeadLetter, Ending, HubNodes as _, HubRevision, HubShard, HubStore, NewTarget,
+    NewVerification, Progress, Settled, Target, TargetId, TargetKind, VerificationId,
+    VerificationMode,
 };
 use abreast_core::testing::{HubStores, TopicStores, hub_store_contract, topic_log_contract};
 use abreast_core::{
@@ -249,7 +250,7 @@ fn a_node_reads_what_the_others_change() {
         HubShard::of_target(first.id),
         "one node verifies a callback and delivers to it"
     );
-    let changes = one.changes_after(start, &shards).unwrap();
+    let changes = one.changes_after(start, &shards).unwrap().unwrap();
     assert_eq!(changes.revision, one.revision().unwrap());
     assert_eq!(changes.topics, [(topic, "http://example.org/topic".to_owned(), Offset(1))]);
     let targets: Vec<_> = changes.targets.iter().map(|one| (one.target.id, one.replayed)).collect();
@@ -263,11 +264,16 @@ fn a_node_reads_what_the_others_change() {
     assert_eq!(one.revision().unwrap(), before);
     let others: Vec<_> =
         shards.iter().copied().filter(|shard| *shard != HubShard::of_target(first.id)).collect();
-    let changes = one.changes_after(start, &others).unwrap();
+    let changes = one.changes_after(start, &others).unwrap().unwrap();
     assert_eq!((changes.targets.len(), changes.verifications.len()), (0, 0));
     two.replay(first.id, Offset(0)).unwrap().unwrap();
-    let changes = one.changes_after(before, &shards).unwrap();
+    let changes = one.changes_after(before, &shards).unwrap().unwrap();
     assert_eq!((changes.targets.len(), changes.targets[0].replayed), (1, true));
+    // A failover lost the known change, and others used its number again.
+    let lost = HubRevision { stamp: before.stamp ^ 1, ..before };
+    assert_eq!(one.changes_after(lost, &shards).unwrap(), None);
+    let future = HubRevision { number: u64::MAX >> 1, stamp: 1 };
+    assert_eq!(one.changes_after(future, &shards).unwrap(), None);
     let shard = HubShard::of_target(first.id);
     assert_eq!(
         one.targets_in(shard, TargetId(0), 10).unwrap(),
@@ -550,13 +556,13 @@ fn use_all(hub: &PostgresHub, topic: TopicId, targets: &[Target]) {
     let shards = hub.renew().unwrap().shards;
     let start = hub.revision().unwrap();
     assert_eq!(hub.open_topic("http://example.org/topic").unwrap(), topic);
-    hub.open_topic(&format!("http://example.org/{start}")).unwrap();
+    hub.open_topic(&format!("http://example.org/{}", start.number)).unwrap();
     let head = publish(hub, topic, bytes("more")).unwrap();
     assert_eq!(hub.head(topic).unwrap(), head);
     assert_eq!(hub.read(topic, Offset(1_500), 10).unwrap().len(), 10);
     hub.last(topic).unwrap().unwrap();
     hub.accepted_before(topic, Timestamp::from_micros(1)).unwrap();
-    hub.trim(topic, Offset(start % 100)).unwrap();
+    hub.trim(topic, Offset(start.number % 100)).unwrap();
     hub.find_topic("http://example.org/topic").unwrap().unwrap();
     hub.topic(topic).unwrap().unwrap();
     hub.topics(TopicId(0), 10).unwrap();
@@ -583,7 +589,7 @@ fn use_all(hub: &PostgresHub, topic: TopicId, targets: &[Target]) {
     hub.verification(asked).unwrap().unwrap();
     hub.verifications(asked, 10).unwrap();
     assert!(hub.finish_verification(asked, Settled::Unsubscribed).unwrap().is_some());
-    let changes = hub.changes_after(start, &shards).unwrap();
+    let changes = hub.changes_after(start, &shards).unwrap().unwrap();
     assert!(!changes.topics.is_empty() && !changes.ended.is_empty());
     let shard = HubShard::of_target(first.id);
     hub.targets_in(shard, TargetId(0), 10).unwrap();

@@ -21,7 +21,9 @@ pub use limits::{
     TOPICS_MAX, URL_BYTES_MAX, VERIFICATIONS_MAX, check_notification, check_target,
     check_topic_url, check_verification, no_topic,
 };
-pub use nodes::{ChangedTarget, HUB_SHARDS, HubChanges, HubNodes, HubShard, Membership};
+pub use nodes::{
+    ChangedTarget, HUB_SHARDS, HubChanges, HubNodes, HubRevision, HubShard, Membership,
+};
 pub use store::HubStore;
 pub use summary::{FailingTarget, HubSummary, Sizes, TopicSummary};
 pub use target::{

@@ -53,11 +53,21 @@ pub struct ChangedTarget {
     pub replayed: bool,
 }
 
+/// A revision of a store. The number grows with each change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HubRevision {
+    /// The number of the revision.
+    pub number: u64,
+    /// A random number of this change. After a failover that lost changes, the same numbers of
+    /// revisions are used again, with other stamps.
+    pub stamp: u64,
+}
+
 /// Changes of all nodes in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubChanges {
     /// All changes up to this revision are included; continue after it.
-    pub revision: u64,
+    pub revision: HubRevision,
     /// Topics that were created, or have new notifications: number, URL and last offset.
     pub topics: Vec<(TopicId, String, Offset)>,
     /// Targets that were created, renewed or replayed, in the shards of the request.
@@ -98,14 +108,19 @@ pub trait HubNodes: Send + Sync {
     ///
     /// # Errors
     /// When the store fails.
-    fn revision(&self) -> Result<u64, LogError>;
+    fn revision(&self) -> Result<HubRevision, LogError>;
 
     /// Changes after a revision, in shards of this node. May end before the newest revision: call it
-    /// again until `revision` does not grow.
+    /// again until `revision` does not grow. `None` if the store does not have the revision: it lost
+    /// the change in a failover or a restore, or the revision is too old to be known.
     ///
     /// # Errors
     /// When the store fails.
-    fn changes_after(&self, revision: u64, shards: &[HubShard]) -> Result<HubChanges, LogError>;
+    fn changes_after(
+        &self,
+        known: HubRevision,
+        shards: &[HubShard],
+    ) -> Result<Option<HubChanges>, LogError>;
 
     /// Targets of a shard with larger numbers than `after`, in order, at most `limit`.
     ///

@@ -18,15 +18,14 @@ pub use doctor::{
     DoctorOptions, DoctorReport, Listen, Subject, doctor,
 };
 pub use place::{
-    Error, ErrorKind, Place, ReadShare, StateFolders, StoreRecord, hold, holder_of, refuse_held,
-    there,
+    DatabaseCheck, DatabaseStatus, Error, ErrorKind, NodeStatus, Place, ReadShare, StateFolders,
+    StoreRecord, TablesStatus, hold, holder_of, refuse_held, there,
 };
 pub use repair::{RepairOptions, RepairReport, repair};
 pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use status::{
-    Attention, AuditStatus, CopyRun, CopyStatus, DatabaseCheck, DatabaseStatus, DiskUse, DumpUse,
-    FailingTarget, FollowerStatus, HubStatus, LeaseStatus, NodeStatus, ProblemStatus,
-    PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION, SetStatus, StatusReport,
-    StoreStatus, TablesStatus, TopicStatus, copy_status, free_bytes, hub_status, replace_file,
-    status, store_status,
+    Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,
+    HubStatus, ProblemStatus, PublishedCopy, PublishedStatus, STALLED_AFTER, STATUS_VERSION,
+    SetStatus, StatusReport, StoreStatus, TopicStatus, copy_status, free_bytes, hub_status,
+    replace_file, status, store_status,
 };

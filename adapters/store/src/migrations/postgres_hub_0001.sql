@@ -13,9 +13,18 @@ CREATE TABLE abreast.hub (
   last_topic        BIGINT   NOT NULL,  -- numbers that were given out, in random steps: a number that a
   last_target       BIGINT   NOT NULL,  -- failover lost is then not given to another one
   last_verification BIGINT   NOT NULL,
-  last_ended        BIGINT   NOT NULL
+  last_ended        BIGINT   NOT NULL,
+  stamp             BIGINT   NOT NULL   -- random, of this revision
 ) WITH (fillfactor = 50);
-INSERT INTO abreast.hub VALUES (0, 0, 0, 0, 0, 1000, 0, 0, 0);
+INSERT INTO abreast.hub VALUES (0, 0, 0, 0, 0, 1000, 0, 0, 0, floor(random() * 9e18));
+
+-- The stamps of the last revisions. A node that knows another stamp of a revision knows changes that the
+-- database lost in a failover or restore, also if there are later revisions.
+CREATE TABLE abreast.revisions (
+  revision BIGINT PRIMARY KEY,
+  stamp    BIGINT NOT NULL
+);
+INSERT INTO abreast.revisions SELECT revision, stamp FROM abreast.hub;
 
 -- Nodes with a valid lease. A row is locked while the node records progress, and deleted by another
 -- node when the lease is over.

@@ -1,6 +1,6 @@
 //! Failures of statements, and whether an attempt later may succeed.
 
-use crate::postgres::problem::{DatabaseError, is_login, is_tls, problem_of};
+use crate::postgres::problem::{DatabaseError, DatabaseProblem, is_login, is_tls};
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::{PoolError, TimeoutType};
 use std::fmt;
@@ -104,6 +104,24 @@ impl Failure {
         });
         LogError::new(kind, format!("{doing}: {why}{help}"))
             .with_cause(DatabaseError::new(problem_of(&self), why))
+    }
+}
+
+/// The kind of a failure.
+fn problem_of(failure: &Failure) -> DatabaseProblem {
+    let error = match failure {
+        Failure::Database(error) | Failure::Pool(PoolError::Backend(error)) => error,
+        Failure::Damaged(_) => return DatabaseProblem::Other,
+        Failure::Late | Failure::Pool(_) => return DatabaseProblem::Unreachable,
+    };
+    match error.code().map(SqlState::code) {
+        Some("3D000") => DatabaseProblem::Unusable,
+        Some("42501") => DatabaseProblem::Denied,
+        Some(code) if code.starts_with("28") => DatabaseProblem::Denied,
+        Some(_) | None if failure.is_passing() => DatabaseProblem::Unreachable,
+        None if is_tls(error) => DatabaseProblem::Insecure,
+        None if is_login(error) => DatabaseProblem::Denied,
+        Some(_) | None => DatabaseProblem::Other,
     }
 }
 

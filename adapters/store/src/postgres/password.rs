@@ -159,7 +159,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     #[test]
-    fn a_password_is_read_again_after_a_pause_and_retained_after_a_failure() {
+    fn a_password_is_read_again_and_retained_after_a_failure() {
         let reads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&reads);
         let read = move || match counted.fetch_add(1, SeqCst) {

@@ -1,10 +1,7 @@
 //! Kinds of failures of a database, for programs that react to them.
 
-use crate::postgres::failure::Failure;
 use abreast_core::LogError;
-use deadpool_postgres::PoolError;
 use thiserror::Error;
-use tokio_postgres::error::SqlState;
 
 /// The kind of a database's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +15,7 @@ pub enum DatabaseProblem {
     Denied,
     /// The URL is wrong, or the database does not exist or has another encoding.
     Unusable,
-    /// Any other failure.
+    /// Any failure that has no other kind.
     Other,
 }
 
@@ -38,25 +35,6 @@ impl DatabaseError {
     /// The kind of the failure.
     pub const fn problem(&self) -> DatabaseProblem {
         self.problem
-    }
-}
-
-/// The kind of a failure.
-pub(crate) fn problem_of(failure: &Failure) -> DatabaseProblem {
-    let error = match failure {
-        Failure::Database(error) | Failure::Pool(PoolError::Backend(error)) => error,
-        Failure::Damaged(_) => return DatabaseProblem::Other,
-        Failure::Late | Failure::Pool(_) => return DatabaseProblem::Unreachable,
-    };
-    match error.code().map(SqlState::code) {
-        Some("3D000") => DatabaseProblem::Unusable,
-        Some("42501") => DatabaseProblem::Denied,
-        Some(code) if code.starts_with("28") => DatabaseProblem::Denied,
-        Some(_) | None if failure.is_passing() => DatabaseProblem::Unreachable,
-        Some(_) => DatabaseProblem::Other,
-        None if is_tls(error) => DatabaseProblem::Insecure,
-        None if is_login(error) => DatabaseProblem::Denied,
-        None => DatabaseProblem::Other,
     }
 }
 

@@ -28,7 +28,7 @@ const PARAMETERS: [&str; 18] = [
 /// A fault of a URL, with the way to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlFault {
-    /// The fault.
+    /// The fault, as a text in one line.
     pub message: String,
     /// The way to correct it.
     pub help: String,

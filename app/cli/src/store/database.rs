@@ -8,7 +8,7 @@ use abreast_webtypes::Timestamp;
 use anyhow::Result;
 use std::sync::Arc;
 
-/// The state of a database, and that of the hub in it, if it has the tables of one.
+/// A database, and the deliveries of its hub, if the database has tables.
 pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 
 #[cfg(feature = "postgres")]

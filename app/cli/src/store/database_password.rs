@@ -14,8 +14,8 @@ const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// Most bytes of a file with passwords.
 const FILE_MAX: u64 = 1 << 20;
 
-/// Adds the password of a database to its options. Without one in `[database]` and in the URL, it is
-/// that of the variable `PGPASSWORD`, or of the file of `PGPASSFILE` or `~/.pgpass`.
+/// Adds the password of a database to its options. If neither `[database]` nor the URL has one, it is
+/// the value of the variable `PGPASSWORD`, or from the file of `PGPASSFILE` or `~/.pgpass`.
 ///
 /// # Errors
 /// The password cannot be read.

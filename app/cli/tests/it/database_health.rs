@@ -75,7 +75,8 @@ fn an_outage_has_a_line_at_its_start_and_at_its_end() {
         }
     }
     let lines = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).count();
-    assert!(lines <= 4, "{log}");
+    // Besides the two, the end of the lease has up to three lines.
+    assert!(lines <= 5, "{log}");
 }
 
 #[test]

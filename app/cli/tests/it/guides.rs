@@ -63,6 +63,11 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
         "abreast token create",
         "needs that database; hub_nodes.rs runs both commands",
     ),
+    (
+        "docs/nodes.md",
+        "abreast status --config",
+        "needs that database; database_status.rs runs both commands",
+    ),
     ("docs/emm.md", "ABREAST_TEST_SEEDS", "runs the tests"),
     ("docs/resourcesync-0.1.md", "ABREAST_TEST_PROSODY", "runs the tests"),
     ("docs/simulation.md", "cargo ", "runs the tests"),

@@ -87,7 +87,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
-    fn work_that_takes_too_long_is_not_awaited_and_not_started_twice() {
+    fn long_work_is_not_awaited_and_not_started_twice() {
         let bounded = Bounded::default();
         assert_eq!(bounded.run(LONG, || 1).unwrap(), Some(1));
         let (go, may_end) = channel::<()>();

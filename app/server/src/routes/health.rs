@@ -149,7 +149,7 @@ impl CurrentSite {
     /// not answer within 3 s are the last ones.
     pub fn metrics_text(&self) -> String {
         let (site, read) = (self.now(), self.now());
-        // Without a thread, the values are those of the last request.
+        // If no thread starts, the values are from the last request.
         let _ = self.probes.metrics.run(PROBE_LIMIT, move || measure_stored(&read));
         if let Some(hub) = &site.hub {
             measure(&site, hub);
@@ -201,7 +201,7 @@ pub(crate) fn metrics(sites: &CurrentSite) -> Answer {
     text("text/plain; version=0.0.4; charset=utf-8", sites.metrics_text())
 }
 
-/// Measures what the stores have.
+/// Measures the values that are in the stores.
 fn measure_stored(site: &Site) {
     for set in site.sets.all() {
         let slug = &set.published.slug;

@@ -205,7 +205,8 @@ impl Hub {
         let held = inner.engine.held.status();
         HubMetrics {
             targets: standing.targets as u64,
-            topics: standing.topics as u64 - 1,
+            // The internal log is a topic, and not known while all topics are read again.
+            topics: (standing.topics as u64).saturating_sub(1),
             in_flight: standing.load.flying as u64,
             slow: standing.load.slow as u64,
             ready: standing.load.ready as u64,

@@ -7,7 +7,7 @@ use crate::message::outage::Outage;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use abreast_core::LogError;
-use abreast_core::hub::{HubChanges, HubNodes, HubShard, TargetId, VerificationId};
+use abreast_core::hub::{HubChanges, HubNodes, HubRevision, HubShard, TargetId, VerificationId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub(super) struct Follower {
     holder: Arc<LeaseHolder>,
     /// All changes up to this revision are in memory. Shards are loaded after this revision was read,
     /// so that later changes to them are found.
-    revision: u64,
+    revision: HubRevision,
     leaving: Option<Leaving>,
 }
 
@@ -48,7 +48,7 @@ impl Follower {
         verifier: Arc<Verifier>,
         fetcher: Arc<Fetcher>,
         holder: Arc<LeaseHolder>,
-        revision: u64,
+        revision: HubRevision,
     ) -> Self {
         Self { engine, verifier, fetcher, holder, revision, leaving: None }
     }
@@ -175,19 +175,22 @@ impl Follower {
             Some(nodes) => nodes.revision()?,
             None => return Ok(()),
         };
-        if newest < self.revision {
-            return self.start_again(newest);
-        }
         if newest == self.revision {
             return Ok(());
+        }
+        // Another stamp of the same number is one of the lost changes.
+        if newest.number <= self.revision.number {
+            return self.start_again(newest);
         }
         let shards = self.engine.held.current();
         loop {
             let Some(nodes) = self.nodes() else { return Ok(()) };
-            let changes = nodes.changes_after(self.revision, &shards)?;
+            let Some(changes) = nodes.changes_after(self.revision, &shards)? else {
+                return self.start_again(newest);
+            };
             let revision = changes.revision;
             self.apply(changes, &shards)?;
-            if revision <= self.revision {
+            if revision.number <= self.revision.number {
                 return Ok(());
             }
             self.revision = revision;
@@ -195,18 +198,20 @@ impl Follower {
     }
 
     /// Loads everything again, because the store has lost changes that this node knows.
-    fn start_again(&mut self, newest: u64) -> Result<(), LogError> {
-        let known = self.revision;
+    fn start_again(&mut self, newest: HubRevision) -> Result<(), LogError> {
+        let (known, newest_number) = (self.revision.number, newest.number);
         tracing::warn!(
             known,
-            newest,
+            newest = newest_number,
             "the store has lost changes, as after a restore or a failover"
         );
-        self.revision = newest;
         let shards: BTreeSet<_> = self.engine.held.current().into_iter().collect();
         self.release(&shards);
         self.engine.held.unloaded(&shards);
-        self.engine.start_again()
+        self.engine.start_again()?;
+        // After a failure, everything is loaded by the next call.
+        self.revision = newest;
+        Ok(())
     }
 
     /// Applies changes; those that were applied before have no effect.

@@ -9,6 +9,7 @@ use crate::deliver::Engine;
 use crate::message::error::HubError;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
+use abreast_core::hub::HubRevision;
 use follower::Follower;
 use membership::LeaseHolder;
 use signal::StopSignal;
@@ -37,7 +38,7 @@ impl Node {
         engine: Arc<Engine>,
         verifier: Arc<Verifier>,
         fetcher: Arc<Fetcher>,
-        revision: u64,
+        revision: HubRevision,
     ) -> Result<Self, HubError> {
         let (alive, ended) = channel();
         let stop = Arc::new(StopSignal::default());

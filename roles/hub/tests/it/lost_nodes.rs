@@ -2,9 +2,9 @@
 
 use crate::node_bed::{LEASE, Nodes, SUBSCRIPTIONS, assert_complete, offsets, sender, wait_all};
 use crate::server::{Delivery as _, Reply, Server};
-use crate::shared::SHARDS;
-use abreast_core::Offset;
+use crate::shared::{SHARDS, Shared};
 use abreast_core::hub::{HubStore as _, NewTarget, Target, TargetId};
+use abreast_core::{Offset, TopicId};
 use abreast_testkit::eventually;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -114,6 +114,16 @@ fn a_notification_that_is_read_too_late_is_not_sent() {
 
 #[test]
 fn all_targets_are_loaded_again_after_the_store_lost_changes() {
+    load_again_after(|shared, _| shared.lose_changes());
+}
+
+#[test]
+fn lost_changes_are_found_although_others_recorded_more() {
+    load_again_after(Shared::replace_changes);
+}
+
+/// Checks that a node finds a target of which it read no change, after this fault of the store.
+fn load_again_after(fault: impl FnOnce(&Shared, TopicId)) {
     let (nodes, server) = (Nodes::new(LEASE), Server::willing());
     let node = nodes.start(0);
     let known = nodes.subscribe(&[&node], &server).remove(0);
@@ -122,7 +132,7 @@ fn all_targets_are_loaded_again_after_the_store_lost_changes() {
     let lease_until = known.lease_until;
     let new = NewTarget { topic, kind, address, secret: None, lease_until, cursor: None };
     nodes.shared.hub().put_target(new).unwrap();
-    nodes.shared.lose_changes();
+    fault(&nodes.shared, topic);
     eventually("the target", || node.hub.metrics().targets == SUBSCRIPTIONS as u64 + 1);
     node.say("to all");
     server.wait("the new target", |seen| offsets(seen, "/new") == [1]);

@@ -1,9 +1,9 @@
 //! A store that several hubs of one process share, each as if it were the only one in its process.
 
 use abreast_core::hub::{
-    Attempt, ChangedTarget, DeadLetter, Done, EndedTarget, Ending, HubChanges, HubNodes, HubShard,
-    HubStore, HubSummary, Membership, NewTarget, NewVerification, Progress, Settled, Sizes, Target,
-    TargetId, TargetKind, Topic, Verification, VerificationId,
+    Attempt, ChangedTarget, DeadLetter, Done, EndedTarget, Ending, HubChanges, HubNodes,
+    HubRevision, HubShard, HubStore, HubSummary, Membership, NewTarget, NewVerification, Progress,
+    Settled, Sizes, Target, TargetId, TargetKind, Topic, Verification, VerificationId,
 };
 use abreast_core::{
     ErrorKind, LogError, NewNotification, Notification, Offset, PublishDone, TopicId, TopicLog,
@@ -11,7 +11,7 @@ use abreast_core::{
 use abreast_store::hub::SqliteHub;
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,9 @@ const PAGE: usize = 5;
 pub(crate) struct Shared {
     hub: Arc<SqliteHub>,
     lease: Duration,
-    /// A revision is the number of changes.
-    changes: Mutex<Vec<Change>>,
+    /// A revision is the number of changes, with the stamp of the last one.
+    changes: Mutex<Vec<(Change, u64)>>,
+    stamps: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -63,7 +64,13 @@ pub(crate) struct SharedHub {
 
 impl Shared {
     pub(crate) fn new(hub: Arc<SqliteHub>, lease: Duration) -> Arc<Self> {
-        Arc::new(Self { hub, lease, changes: Mutex::default(), state: Mutex::default() })
+        Arc::new(Self {
+            hub,
+            lease,
+            changes: Mutex::default(),
+            stamps: AtomicU64::new(1),
+            state: Mutex::default(),
+        })
     }
 
     pub(crate) fn node(self: &Arc<Self>, node: usize) -> Arc<SharedHub> {
@@ -101,6 +108,18 @@ impl Shared {
         self.changes.lock().unwrap().clear();
     }
 
+    /// As [`Self::lose_changes`], after which others recorded as many changes of a topic and more, before
+    /// any node asked.
+    pub(crate) fn replace_changes(&self, topic: TopicId) {
+        let mut changes = self.changes.lock().unwrap();
+        let count = changes.len() + 3 * PAGE;
+        *changes = (0..count).map(|_| (Change::Topic(topic), self.stamp())).collect();
+    }
+
+    fn stamp(&self) -> u64 {
+        self.stamps.fetch_add(1, SeqCst)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap();
         let now = Instant::now();
@@ -111,7 +130,7 @@ impl Shared {
     }
 
     fn note(&self, change: Change) {
-        self.changes.lock().unwrap().push(change);
+        self.changes.lock().unwrap().push((change, self.stamp()));
     }
 }
 
@@ -177,6 +196,12 @@ impl SharedHub {
     }
 }
 
+/// The revision after this many changes.
+fn revision(changes: &[(Change, u64)], count: usize) -> HubRevision {
+    let stamp = count.checked_sub(1).map_or(0, |last| changes[last].1);
+    HubRevision { number: count as u64, stamp }
+}
+
 impl HubNodes for SharedHub {
     fn renew(&self) -> Result<Membership, LogError> {
         self.connected()?;
@@ -198,17 +223,27 @@ impl HubNodes for SharedHub {
         Ok(())
     }
 
-    fn revision(&self) -> Result<u64, LogError> {
-        Ok(self.shared.changes.lock().unwrap().len() as u64)
+    fn revision(&self) -> Result<HubRevision, LogError> {
+        let changes = self.shared.changes.lock().unwrap();
+        Ok(revision(&changes, changes.len()))
     }
 
-    fn changes_after(&self, revision: u64, shards: &[HubShard]) -> Result<HubChanges, LogError> {
-        let page: Vec<_> = {
+    fn changes_after(
+        &self,
+        known: HubRevision,
+        shards: &[HubShard],
+    ) -> Result<Option<HubChanges>, LogError> {
+        let (page, revision) = {
             let changes = self.shared.changes.lock().unwrap();
-            changes.iter().skip(revision as usize).take(PAGE).copied().collect()
+            let number = known.number as usize;
+            if number > changes.len() || revision(&changes, number) != known {
+                return Ok(None);
+            }
+            let end = changes.len().min(number + PAGE);
+            let page: Vec<_> = changes[number..end].iter().map(|(change, _)| *change).collect();
+            (page, revision(&changes, end))
         };
-        let mut changes =
-            HubChanges { revision: revision + page.len() as u64, ..HubChanges::default() };
+        let mut changes = HubChanges { revision, ..HubChanges::default() };
         let hub = &self.shared.hub;
         for change in page {
             match change {
@@ -228,7 +263,7 @@ impl HubNodes for SharedHub {
                 Change::Target(..) | Change::Verification(_) => {}
             }
         }
-        Ok(changes)
+        Ok(Some(changes))
     }
 
     fn targets_in(

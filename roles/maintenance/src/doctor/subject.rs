@@ -1,7 +1,6 @@
 //! Subjects of a diagnosis.
 
-use crate::place::Place;
-use crate::status::DatabaseStatus;
+use crate::place::{DatabaseStatus, Place};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -67,7 +66,7 @@ pub struct ConfigurationSubject {
 pub struct DatabaseSubject {
     /// The URL of the database, without a password.
     pub shown: String,
-    /// The state of the database, or the reason why it cannot be read, with its help.
+    /// The database, or the reason why it cannot be read, with its help.
     pub found: Result<DatabaseStatus, (String, String)>,
 }
 

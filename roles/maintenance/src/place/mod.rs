@@ -1,5 +1,6 @@
 //! Folders of stores and copies: where they are, who uses them, and how much of their data is read.
 
+mod database;
 pub(crate) mod error;
 mod hold;
 mod lock_holder;
@@ -8,6 +9,7 @@ mod state_folders;
 mod store_record;
 pub mod there;
 
+pub use database::{DatabaseCheck, DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
 pub use error::{Error, ErrorKind};
 pub use hold::{hold, refuse_held};
 pub use lock_holder::holder_of;

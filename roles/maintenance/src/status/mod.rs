@@ -4,13 +4,11 @@
 //! their databases, without a lock and without changes.
 
 mod copy;
-mod database;
 mod published;
 mod report;
 mod store;
 
 pub use copy::copy_status;
-pub use database::{DatabaseCheck, DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
 pub use published::{PublishedCopy, PublishedStatus, STALLED_AFTER, replace_file};
 pub use report::{
     Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,

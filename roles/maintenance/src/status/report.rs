@@ -1,6 +1,6 @@
 //! The report on stores, copies and hubs. As JSON it has the schema `docs/status.schema.json`.
 
-use super::database::DatabaseStatus;
+use crate::place::DatabaseStatus;
 use serde::{Deserialize, Serialize};
 
 /// Version of the report in JSON. Fields may be added in the same version.

@@ -3,7 +3,7 @@
 use super::rows::{offset, read_target, read_verification, target_columns, verification_columns};
 use super::topics::each;
 use crate::postgres::client::Client;
-use abreast_core::hub::{ChangedTarget, HubChanges, HubShard, TargetId};
+use abreast_core::hub::{ChangedTarget, HubChanges, HubRevision, HubShard, TargetId};
 use abreast_core::{LogError, TopicId};
 use tokio_postgres::types::{ToSql, Type};
 
@@ -13,33 +13,54 @@ const REVISIONS: i64 = 20;
 const DOING: &str = "cannot read the changes of other nodes";
 
 /// The revision of the last change that reads contain.
-pub(crate) fn revision(client: &Client) -> Result<u64, LogError> {
-    let rows = client.query(DOING, "SELECT revision FROM abreast.hub WHERE id = 0", &[])?;
-    let found = each(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)? as u64))?;
-    Ok(found.first().copied().unwrap_or(0))
+pub(crate) fn revision(client: &Client) -> Result<HubRevision, LogError> {
+    let rows = client.query(DOING, "SELECT revision, stamp FROM abreast.hub WHERE id = 0", &[])?;
+    let found = each(DOING, &rows, |row| {
+        let (number, stamp): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(HubRevision { number: number as u64, stamp: stamp as u64 })
+    })?;
+    Ok(found.first().copied().unwrap_or_default())
 }
 
-/// Changes after a revision. Revisions become visible in their order, because the row of the hub is
-/// locked until a transaction ends; the rows that are read after the newest revision have all its
-/// changes.
+/// The known revision as the database has it, and the last revision of the next answer.
+fn bounds(client: &Client, after: i64) -> Result<(Option<u64>, HubRevision), LogError> {
+    const BOUNDS: &str = "SELECT until, (SELECT stamp FROM abreast.revisions WHERE revision = $1), \
+         (SELECT stamp FROM abreast.revisions WHERE revision = until) \
+         FROM (SELECT least(revision, $2) AS until FROM abreast.hub WHERE id = 0) AS hub";
+    let most = after.saturating_add(REVISIONS);
+    let rows = client.query(DOING, BOUNDS, &[(&after, Type::INT8), (&most, Type::INT8)])?;
+    let found = each(DOING, &rows, |row| {
+        let (number, known): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        let stamp: Option<i64> = row.try_get(2)?;
+        let until = HubRevision { number: number as u64, stamp: stamp.unwrap_or(0) as u64 };
+        Ok((known.map(|stamp| stamp as u64), until))
+    })?;
+    Ok(found.first().copied().unwrap_or_default())
+}
+
+/// Changes after a revision; `None` if the database does not have this revision. Revisions become
+/// visible in their order, because the row of the hub is locked until a transaction ends; the rows
+/// that are read after the newest revision have all its changes.
 pub(crate) fn after(
     client: &Client,
-    after: u64,
+    known: HubRevision,
     shards: &[HubShard],
-) -> Result<HubChanges, LogError> {
+) -> Result<Option<HubChanges>, LogError> {
     const TARGETS: &str =
         concat!(target_columns!(), " WHERE revision > $1 AND revision <= $2 AND shard = ANY ($3)");
     const VERIFICATIONS: &str = concat!(
         verification_columns!(),
         " WHERE revision > $1 AND revision <= $2 AND shard = ANY ($3) ORDER BY id"
     );
-    let newest = revision(client)? as i64;
-    let after = i64::try_from(after).unwrap_or(i64::MAX);
-    // A database that was restored may be behind.
-    let until = newest.min(after.saturating_add(REVISIONS));
-    let mut changes = HubChanges { revision: until as u64, ..HubChanges::default() };
+    let after = i64::try_from(known.number).unwrap_or(i64::MAX);
+    let (stamp, revision) = bounds(client, after)?;
+    if stamp != Some(known.stamp) {
+        return Ok(None);
+    }
+    let until = revision.number as i64;
+    let mut changes = HubChanges { revision, ..HubChanges::default() };
     if until <= after {
-        return Ok(changes);
+        return Ok(Some(changes));
     }
     let shards: Vec<i16> = shards.iter().map(|shard| shard.0 as i16).collect();
     let params: [(&(dyn ToSql + Sync), Type); 3] =
@@ -63,5 +84,5 @@ pub(crate) fn after(
     })?;
     changes.verifications =
         each(DOING, &client.query(DOING, VERIFICATIONS, &params)?, read_verification)?;
-    Ok(changes)
+    Ok(Some(changes))
 }

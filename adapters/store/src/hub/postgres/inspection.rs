@@ -64,11 +64,11 @@ pub struct DatabaseInspection {
 /// A node of a hub in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeInspection {
-    /// Name of the node, as it was configured.
+    /// Name of the node, from its configuration.
     pub name: String,
     /// Time of the first renewal of the present lease.
     pub started: Timestamp,
-    /// Time at which the lease ends.
+    /// End of the lease, by the clock of the database.
     pub until: Timestamp,
     /// Number of shards that the node delivers.
     pub shards: u64,

@@ -1,11 +1,10 @@
 //! Other nodes with the name of this node.
 
-use super::node::Param;
 use super::topics::each;
 use crate::postgres::client::Client;
 use abreast_core::LogError;
 use std::collections::BTreeMap;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 /// Nodes with the name of this one that were there at its start, until it is known whether any of
 /// them is alive.
@@ -24,7 +23,7 @@ impl Namesakes {
         if self.leases.as_ref().is_some_and(BTreeMap::is_empty) {
             return Ok(());
         }
-        let params: [Param<'_>; 2] = [(&name, Type::TEXT), (&own, Type::INT8)];
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&own, Type::INT8)];
         let rows = client.query(DOING, SQL, &params)?;
         let now: BTreeMap<i64, i64> =
             each(DOING, &rows, |row| Ok((row.try_get(0)?, row.try_get(1)?)))?.into_iter().collect();

@@ -10,8 +10,8 @@ use crate::postgres::failure::Failure;
 use crate::postgres::statements::{Statements, params};
 use abreast_core::LogError;
 use abreast_core::hub::{
-    HUB_SHARDS, HubChanges, HubNodes, HubShard, Membership, Target, TargetId, Verification,
-    VerificationId,
+    HUB_SHARDS, HubChanges, HubNodes, HubRevision, HubShard, Membership, Target, TargetId,
+    Verification, VerificationId,
 };
 use tokio_postgres::types::Type;
 
@@ -93,12 +93,16 @@ impl HubNodes for PostgresHub {
         self.client.query("cannot end the lease of the node", SQL, &[(&id, Type::INT8)]).map(drop)
     }
 
-    fn revision(&self) -> Result<u64, LogError> {
+    fn revision(&self) -> Result<HubRevision, LogError> {
         changes::revision(&self.client)
     }
 
-    fn changes_after(&self, revision: u64, shards: &[HubShard]) -> Result<HubChanges, LogError> {
-        changes::after(&self.client, revision, shards)
+    fn changes_after(
+        &self,
+        known: HubRevision,
+        shards: &[HubShard],
+    ) -> Result<Option<HubChanges>, LogError> {
+        changes::after(&self.client, known, shards)
     }
 
     fn targets_in(

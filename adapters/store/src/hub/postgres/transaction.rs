@@ -93,16 +93,20 @@ impl HubTransaction<'_> {
         Some(state)
     }
 
-    /// Writes the row of the hub.
+    /// Writes the row of the hub, with a new stamp of the revision.
     pub(crate) fn store_hub(&mut self) -> Result<(), Failure> {
-        let known = &self.known;
+        let (known, stamp) = (&self.known, stamp(self.now));
+        self.statements.write(
+            "INSERT INTO abreast.revisions (revision, stamp) VALUES ($1, $2)",
+            params![known.revision => INT8, stamp => INT8],
+        )?;
         self.statements.write(
             "UPDATE abreast.hub SET revision = $1, topics = $2, targets = $3, verifications = $4, \
-             last_topic = $5, last_target = $6, last_verification = $7, last_ended = $8 WHERE id = 0",
+             last_topic = $5, last_target = $6, last_verification = $7, last_ended = $8, stamp = $9 WHERE id = 0",
             params![
                 known.revision => INT8, known.topic_count => INT8, known.targets => INT8,
                 known.verifications => INT8, known.last_topic => INT8, known.last_target => INT8,
-                known.last_verification => INT8, known.last_ended => INT8,
+                known.last_verification => INT8, known.last_ended => INT8, stamp => INT8,
             ],
         )
     }
@@ -123,6 +127,15 @@ pub(crate) fn check_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Resul
             );
             Err(LogError::new(ErrorKind::Refused, message))
         }
+    }
+}
+
+/// A random stamp of a revision; without random numbers, its time.
+fn stamp(now: Timestamp) -> i64 {
+    let mut bytes = [0; 8];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => i64::from_le_bytes(bytes) & i64::MAX,
+        Err(_) => now.as_micros(),
     }
 }
 

@@ -25,6 +25,8 @@ use tokio_postgres::Row;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// Most dead letters deleted in one transaction.
 const PRUNE_MAX: i64 = 10_000;
+/// Revisions whose stamps are retained. A node that knows an older one has lost its lease.
+const STAMPS: i64 = 100_000;
 /// Age at which the record of a writer's last batch is deleted.
 const WRITER_AGE_MICROS: i64 = 24 * 3_600_000_000;
 
@@ -205,6 +207,10 @@ impl HubWriter {
         }
         self.pruned = Some(Instant::now());
         letters::delete_oldest(run, PRUNE_MAX)?;
+        run.statements.write(
+            "DELETE FROM abreast.revisions WHERE revision < $1",
+            params![run.known.revision - STAMPS => INT8],
+        )?;
         run.statements.write(
             "DELETE FROM abreast.writers WHERE set_id = 0 AND time < $1",
             params![run.now.plus_micros(-WRITER_AGE_MICROS).as_micros() => INT8],

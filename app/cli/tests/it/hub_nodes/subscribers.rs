@@ -113,7 +113,7 @@ impl Subscribers {
 
     /// What should not have been, the first few.
     pub(crate) fn wrong(&self) -> Vec<String> {
-        self.shared.lock().wrong.iter().take(10).cloned().collect()
+        self.shared.lock().wrong.iter().take(1_000).cloned().collect()
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -1,4 +1,4 @@
-//! The report on a database that several nodes share, and its conditions.
+//! A database that several nodes share, and its conditions.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,22 +40,22 @@ pub struct DatabaseStatus {
 /// The tables of a part of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TablesStatus {
-    /// Name of the part.
+    /// Name of the part of the store.
     pub part: String,
-    /// Version of the tables.
+    /// Version of the tables of the part.
     pub version: i64,
 }
 
 /// A node that shares a database with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// Name of the node.
+    /// Name of the node, from its configuration.
     pub name: String,
     /// `alive`, or `lost` after the end of its lease.
     pub state: String,
     /// Time of the first renewal of the lease.
     pub started: String,
-    /// Time at which the lease ends.
+    /// End of the lease, by the clock of the database.
     pub until: String,
     /// Number of the 1,024 parts of the targets that the node delivers.
     pub shards: u64,
