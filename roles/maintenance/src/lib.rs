@@ -18,7 +18,7 @@ pub use doctor::{
     DoctorOptions, DoctorReport, Listen, Subject, doctor,
 };
 pub use place::{
-    DatabaseCheck, DatabaseStatus, Error, ErrorKind, NodeStatus, Place, ReadShare, StateFolders,
+    DatabaseCheck, DatabaseStatus, Error, ErrorKind, LeaseStatus, NodeStatus, Place, ReadShare, StateFolders,
     StoreRecord, TablesStatus, hold, holder_of, refuse_held, there,
 };
 pub use repair::{RepairOptions, RepairReport, repair};

@@ -223,6 +223,7 @@ mod tests {
             tables: tables(1),
             newest_tables: Some(1),
             nodes: ["a", "b"].map(|name| node(name, "alive")).into(),
+            leases: Vec::new(),
         }
     }
 
