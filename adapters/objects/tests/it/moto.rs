@@ -86,7 +86,7 @@ pub(crate) fn node_at(
     S3Contents::open(options).unwrap()
 }
 
-fn settings(address: SocketAddr) -> Vec<(String, String)> {
+pub(crate) fn settings(address: SocketAddr) -> Vec<(String, String)> {
     let endpoint = format!("http://{address}");
     [
         ("aws_endpoint", endpoint.as_str()),
