@@ -4,7 +4,6 @@
 pub mod contents;
 pub mod hub;
 mod log;
-pub mod made;
 mod resource;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -8,8 +8,8 @@
 use crate::bucket::{Bucket, BucketOptions, OpenError};
 use crate::failure::failed;
 use crate::requests::{PART, Requests};
+use abreast_core::contents::made::{MADE_RECORD_MAX, MadeFile, MadeStore, RecordRead};
 use abreast_core::contents::{ContentHasher, Error, ErrorKind};
-use abreast_core::made::{MADE_RECORD_MAX, MadeFile, MadeStore, RecordRead};
 use futures_util::TryStreamExt as _;
 use object_store::path::Path as Key;
 use object_store::{GetOptions, ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion};
@@ -57,7 +57,7 @@ impl S3Made {
         Ok(Self::of(bucket, options))
     }
 
-    /// The made files in an open bucket, whatever the address in the options.
+    /// The made files in an open bucket; the address in the options is not used.
     pub fn of(bucket: Bucket, options: S3MadeOptions) -> Self {
         Self { bucket, options }
     }

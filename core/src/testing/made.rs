@@ -1,8 +1,8 @@
 //! The contract of [`MadeStore`].
 
 use super::Named;
+use crate::contents::made::{MADE_RECORD_MAX, MadeFile, MadeStore, RecordRead};
 use crate::contents::{Error, ErrorKind, address_of};
-use crate::made::{MADE_RECORD_MAX, MadeFile, MadeStore, RecordRead};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;

@@ -1,6 +1,6 @@
 //! The contracts of [`ChangeLog`], [`TopicLog`](crate::TopicLog),
 //! [`HubStore`](crate::hub::HubStore), [`ContentStore`](crate::contents::ContentStore) and
-//! [`MadeStore`](crate::made::MadeStore) as code: every store runs them.
+//! [`MadeStore`](crate::contents::made::MadeStore) as code: every store runs them.
 //!
 //! A store's test states how one is made and opened again; [`change_log_contract`] does the rest,
 //! and panics with the name of the promise that was broken.

@@ -2,8 +2,8 @@
 
 use crate::moto::{Moto, settings};
 use crate::{kind, wait};
+use abreast_core::contents::made::{MadeFile, MadeStore};
 use abreast_core::contents::{ErrorKind, address_of};
-use abreast_core::made::{MadeFile, MadeStore};
 use abreast_core::testing::{MadeStores, made_store_contract};
 use abreast_objects::object_store::memory::InMemory;
 use abreast_objects::object_store::path::Path as Key;

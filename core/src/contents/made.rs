@@ -11,8 +11,8 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum length in bytes of the record of a group.
-pub const MADE_RECORD_MAX: usize = 16 << 20;
+/// Maximum length in bytes of the record of a group of made files.
+pub const MADE_RECORD_MAX: usize = 64 << 20;
 
 /// Whether this node may make files now. The function returns at once; another node may have the
 /// turn after the return.
@@ -38,7 +38,7 @@ pub enum RecordRead {
     Same,
     /// The record has another version.
     Changed {
-        /// Bytes of the record.
+        /// Bytes of the record in the store.
         record: Vec<u8>,
         /// Version of the record, for [`MadeStore::replace_record`].
         version: String,
