@@ -104,7 +104,7 @@ pub(crate) fn publish(
     representations: Representations,
 ) -> Result<PublishedSet> {
     let open_archive = |rule| {
-        Archive::open(stores.path("archives").join(&set.slug), rule)
+        Archive::open(stores.path("archives").join(&set.slug), rule, None)
             .map(Arc::new)
             .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))
     };
@@ -163,7 +163,8 @@ impl SetOpener<'_> {
         let snapshots = if urls.naming().names_entities() {
             let folder = self.stores.path("snapshots").join(&set.slug);
             let (log, options) = (Arc::clone(self.log), SnapshotOptions::default());
-            let opened = SetSnapshots::open(log, id, representations.clone(), folder, options);
+            let opened =
+                SetSnapshots::open(log, id, representations.clone(), folder, options, None);
             let snapshots = opened.with_context(|| {
                 format!("cannot open the folder of snapshots of the set `{}`", set.slug)
             })?;

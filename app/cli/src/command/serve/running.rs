@@ -141,7 +141,7 @@ impl Running {
         crate::store::served::record(stores.data(), &*log, &config.sets)?;
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(&config.listen.base_url(address));
-        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
+        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"), None);
         let mut parts = Parts {
             log,
             urls,
