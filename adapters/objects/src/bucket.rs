@@ -81,8 +81,13 @@ impl Bucket {
     /// limit.
     ///
     /// # Errors
-    /// The address or a setting is wrong.
+    /// The address or a setting is wrong. An address of a folder is refused.
     pub(crate) fn open_within(options: &BucketOptions, limit: Duration) -> Result<Self, OpenError> {
+        if !options.url.starts_with("s3://") {
+            let message = format!("`{}` is not s3://BUCKET/PREFIX", options.url);
+            let cause = object_store::Error::Generic { store: "S3", source: message.into() };
+            return Err(OpenError::Options(cause));
+        }
         let limits = [
             ("connect_timeout", CONNECT_LIMIT.to_owned()),
             ("timeout", format!("{} ms", limit.as_millis())),

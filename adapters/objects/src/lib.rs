@@ -4,7 +4,10 @@
 mod bucket;
 mod contents;
 mod failure;
+mod made;
+mod requests;
 
 pub use bucket::{Bucket, BucketOptions, OpenError};
 pub use contents::{S3Contents, S3ContentsOptions};
+pub use made::{S3Made, S3MadeOptions};
 pub use object_store;

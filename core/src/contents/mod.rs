@@ -7,6 +7,7 @@
 mod content;
 mod digest;
 mod error;
+pub mod made;
 mod pins;
 mod store;
 

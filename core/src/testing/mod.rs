@@ -1,6 +1,6 @@
 //! The contracts of [`ChangeLog`], [`TopicLog`](crate::TopicLog),
-//! [`HubStore`](crate::hub::HubStore) and [`ContentStore`](crate::contents::ContentStore) as code:
-//! every store runs them.
+//! [`HubStore`](crate::hub::HubStore), [`ContentStore`](crate::contents::ContentStore) and
+//! [`MadeStore`](crate::contents::made::MadeStore) as code: every store runs them.
 //!
 //! A store's test states how one is made and opened again; [`change_log_contract`] does the rest,
 //! and panics with the name of the promise that was broken.
@@ -12,6 +12,7 @@ mod held;
 mod hubs;
 mod imports;
 mod latest;
+mod made;
 mod pages;
 mod random;
 mod replay;
@@ -30,6 +31,7 @@ use abreast_webtypes::{Digests, Label, Link, Timestamp};
 pub use contents::{ContentStores, content_store_contract};
 pub use held::HeldLog;
 pub use hubs::{HubStores, hub_store_contract};
+pub use made::{MadeStores, made_store_contract};
 pub use random::Random;
 pub use replay::check_consistency;
 use std::ops::ControlFlow;

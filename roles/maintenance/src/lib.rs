@@ -18,8 +18,8 @@ pub use doctor::{
     DoctorOptions, DoctorReport, Listen, Subject, doctor,
 };
 pub use place::{
-    DatabaseCheck, DatabaseStatus, Error, ErrorKind, LeaseStatus, NodeStatus, Place, ReadShare, StateFolders,
-    StoreRecord, TablesStatus, hold, holder_of, refuse_held, there,
+    DatabaseCheck, DatabaseStatus, Error, ErrorKind, LeaseStatus, NodeStatus, Place, ReadShare,
+    StateFolders, StoreRecord, TablesStatus, hold, holder_of, refuse_held, there,
 };
 pub use repair::{RepairOptions, RepairReport, repair};
 pub use restore::{RestoreOptions, RestoreReport, restore};

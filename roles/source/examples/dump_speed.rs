@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         representations: abreast_source::Representations::of_folder(folder, Arc::default()),
         options: DumpOptions::default(),
     };
-    let shared = Dumps::new(log, temporary.path());
+    let shared = Dumps::new(log, temporary.path(), None);
     let dumps = shared.open_set(source)?;
     let (begun, before) = (Instant::now(), processor_time(false)?);
     let dumper = shared.start([Arc::clone(&dumps)])?;

@@ -21,6 +21,7 @@ pub mod fuzz_property {
 pub use projection::entities;
 pub use projection::resourcesync::{archive, dumps as dump};
 
+pub use made::shared::{SharedFiles, SharedOptions, SharedSet};
 pub use names::copies::Copies;
 pub use names::keys::is_published_name;
 pub use names::media_type::media_type_of;

@@ -21,7 +21,8 @@ mod read;
 mod remove;
 
 use crate::bucket::{Bucket, BucketOptions, OpenError};
-use crate::failure::{failed, late};
+use crate::failure::failed;
+use crate::requests::Requests;
 use abreast_core::ContentId;
 use abreast_core::contents::{Content, ContentStore, Error, PinnedContent, Pins};
 use futures_util::TryStreamExt as _;
@@ -100,11 +101,6 @@ impl S3Contents {
     /// The address or a setting is wrong. An address of a folder is refused, since a folder does not
     /// renew the time of a copy.
     pub fn open(options: S3ContentsOptions) -> Result<Self, OpenError> {
-        if !options.bucket.url.starts_with("s3://") {
-            let message = format!("`{}` is not s3://BUCKET/PREFIX", options.bucket.url);
-            let cause = object_store::Error::Generic { store: "S3", source: message.into() };
-            return Err(OpenError::Options(cause));
-        }
         let bucket = Bucket::open_within(&options.bucket, options.answer_limit)?;
         Ok(Self::of(bucket, options))
     }
@@ -116,6 +112,10 @@ impl S3Contents {
 }
 
 impl Inner {
+    fn requests(&self) -> Requests<'_> {
+        Requests { bucket: &self.bucket, limit: self.options.answer_limit }
+    }
+
     fn backend(&self) -> &dyn ObjectStore {
         &**self.bucket.backend()
     }
@@ -140,7 +140,7 @@ impl Inner {
         task: &str,
         answer: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T, Error> {
-        self.answer(task, answer)?.map_err(|cause| failed(task, cause))
+        self.requests().ask(task, answer)
     }
 
     /// As [`Self::ask`], for callers that act by the store's error.
@@ -149,8 +149,7 @@ impl Inner {
         task: &str,
         answer: impl Future<Output = object_store::Result<T>>,
     ) -> Result<object_store::Result<T>, Error> {
-        let limit = self.options.answer_limit;
-        self.bucket.wait(limit, answer).ok_or_else(|| late(task, limit))
+        self.requests().answer(task, answer)
     }
 
     /// Length and time of a content; `None` if it is not stored.

@@ -3,32 +3,22 @@
 use super::read::Ranges;
 use super::{CONTENTS, Inner, RENEWALS};
 use crate::failure::failed;
+use crate::requests::PART;
 use abreast_core::ContentId;
 use abreast_core::contents::{ContentHasher, Error, ErrorKind, PinnedContent, address_of};
 use bytes::Bytes;
 use object_store::path::Path as Key;
-use object_store::{
-    GetOptions, GetRange, MultipartUpload, ObjectStoreExt as _, PutMode, PutOptions,
-};
+use object_store::{ObjectStoreExt as _, PutMode, PutOptions};
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
 /// Maximum length in bytes of a content that is sent without a question whether it is stored.
 const UNASKED: usize = 64 * 1024;
-/// Length in bytes of the parts of a large content, which limits the memory for a call.
-const PART: u64 = 8 << 20;
-/// Maximum number of parts of an object in S3.
-const PARTS_MAX: u64 = 10_000;
-/// Maximum length in bytes of an object in S3.
-const OBJECT_MAX: u64 = 5 << 40;
 /// Maximum length in bytes of an object that S3 copies by one request.
 const COPIED_MAX: u64 = 5 << 30;
-/// Time limit for giving up an upload that failed.
-const ABORT_LIMIT: Duration = Duration::from_secs(5);
 /// Attempts to renew an object that other nodes renew at the same time.
 const ATTEMPTS: usize = 3;
 
@@ -133,13 +123,7 @@ impl Inner {
         if bytes.is_empty() {
             return Ok(self.head(id)?.is_some_and(|meta| meta.size == 0 && self.is_fresh(&meta)));
         }
-        let range = GetRange::Bounded(0..bytes.len() as u64);
-        let found = self.answer(&storing(id), async {
-            let options = GetOptions::new().with_range(Some(range));
-            let found = self.backend().get_opts(key, options).await?;
-            let meta = found.meta.clone();
-            Ok((meta, found.bytes().await?))
-        })?;
+        let found = self.requests().range(&storing(id), key, 0..bytes.len() as u64, None)?;
         // After an error, as of an object that is removed or empty, the bytes are written.
         Ok(found.is_ok_and(|(meta, found)| {
             meta.size == bytes.len() as u64 && found == *bytes && self.is_fresh(&meta)
@@ -156,56 +140,8 @@ impl Inner {
         self.write(&id, length, reader)
     }
 
-    /// Writes a content, in parts if it is long. The digest is compared before the object becomes
-    /// visible.
     fn write(&self, id: &ContentId, length: u64, reader: &mut dyn Read) -> Result<(), Error> {
-        let (key, task) = (self.key(CONTENTS, id), storing(id));
-        if length > OBJECT_MAX {
-            return Err(Error::too_long(OBJECT_MAX));
-        }
-        if length <= PART {
-            let mut bytes = Vec::with_capacity(length as usize);
-            reader.take(length + 1).read_to_end(&mut bytes).map_err(Error::input)?;
-            if address_of(&bytes) != *id {
-                return Err(changed());
-            }
-            return self.ask(&task, self.backend().put(&key, bytes.into())).map(|_| ());
-        }
-        let mut upload = self.ask(&task, self.backend().put_multipart(&key))?;
-        let written = self.write_parts(&task, (id, length), upload.as_mut(), reader);
-        if written.is_err() {
-            // A rule of the bucket removes the parts of uploads whose node was killed.
-            let _ = self.bucket.wait(ABORT_LIMIT, upload.abort());
-        }
-        written
-    }
-
-    fn write_parts(
-        &self,
-        task: &str,
-        content: (&ContentId, u64),
-        upload: &mut dyn MultipartUpload,
-        reader: &mut dyn Read,
-    ) -> Result<(), Error> {
-        let (id, length) = content;
-        let part_length = PART.max(length.div_ceil(PARTS_MAX));
-        let mut hasher = ContentHasher::default();
-        loop {
-            let mut part = Vec::with_capacity(part_length as usize);
-            reader.take(part_length).read_to_end(&mut part).map_err(Error::input)?;
-            if part.is_empty() {
-                break;
-            }
-            hasher.update(&part);
-            if hasher.length() > length {
-                return Err(changed());
-            }
-            self.ask(task, upload.put_part(part.into()))?;
-        }
-        if hasher.finish() != (*id, length) {
-            return Err(changed());
-        }
-        self.ask(task, upload.complete()).map(|_| ())
+        self.requests().write(&storing(id), &self.key(CONTENTS, id), (id, length), reader)
     }
 
     /// Writes an object again, so that its age is zero. The store copies it twice, since S3 does
@@ -262,10 +198,6 @@ fn pass(
 
 fn storing(id: &ContentId) -> String {
     format!("keep the content {id}")
-}
-
-fn changed() -> Error {
-    Error::input(io::Error::other("the bytes were changed while they were read"))
 }
 
 fn spooling(cause: io::Error) -> Error {

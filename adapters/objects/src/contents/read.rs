@@ -7,7 +7,7 @@ use abreast_core::contents::{
     Content, ContentSource, Error, ErrorKind, SequentialCheck, address_of,
 };
 use bytes::Bytes;
-use object_store::{GetOptions, GetRange, ObjectMeta};
+use object_store::ObjectMeta;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -64,13 +64,7 @@ impl Inner {
         tag: Option<&str>,
     ) -> Result<(ObjectMeta, Bytes), Error> {
         let (key, task) = (self.key(CONTENTS, id), format!("read the kept content {id}"));
-        let options =
-            GetOptions::new().with_range(Some(GetRange::Bounded(range))).with_if_match(tag);
-        let got = self.answer(&task, async {
-            let got = self.backend().get_opts(&key, options).await?;
-            let meta = got.meta.clone();
-            Ok((meta, got.bytes().await?))
-        })?;
+        let got = self.requests().range(&task, &key, range, tag)?;
         got.map_err(|cause| match cause {
             object_store::Error::Precondition { .. } => damaged(id).with_cause(cause),
             cause => failed(&task, cause),

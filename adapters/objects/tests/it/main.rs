@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 mod contract;
+mod made;
 mod moto;
 mod nodes;
 mod outages;

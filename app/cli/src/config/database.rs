@@ -146,19 +146,12 @@ impl DatabaseConfig {
 
     /// Checks a set that several nodes publish.
     pub(crate) fn check_set(&self, set: &SetConfig, problems: &mut Vec<String>) {
-        if set.keeps_contents(true) && self.contents.is_none() {
+        let has_files = set.dumps.is_some() || set.archives.is_some();
+        if (set.keeps_contents(true) || has_files) && self.contents.is_none() {
             problems.push(
-                "`contents`: the set has contents, which all nodes need (help: give `contents`, an address s3://BUCKET/PREFIX, at the top of the file)"
+                "`contents`: the set has contents or files, which all nodes need (help: give `contents`, an address s3://BUCKET/PREFIX, at the top of the file)"
                     .to_owned(),
             );
-        }
-        for (key, is_set) in [("dumps", set.dumps.is_some()), ("archives", set.archives.is_some())]
-        {
-            if is_set {
-                problems.push(format!(
-                    "`{key}`: they are not available with a store in a database (help: leave it out)"
-                ));
-            }
         }
     }
 

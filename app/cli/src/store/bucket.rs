@@ -1,6 +1,7 @@
-//! The bucket with the contents of sets of several nodes.
+//! The bucket with the contents and the made files of several nodes.
 
 use abreast_core::contents::ContentStore;
+use abreast_core::contents::made::MadeStore;
 use anyhow::Result;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +12,29 @@ use std::sync::Arc;
 /// The address or a setting of the environment is wrong.
 #[cfg(feature = "s3")]
 pub(crate) fn contents(url: &str, scratch: &Path) -> Result<Arc<dyn ContentStore>> {
-    use abreast_objects::{BucketOptions, S3Contents, S3ContentsOptions};
+    use abreast_objects::{S3Contents, S3ContentsOptions};
     use anyhow::Context as _;
-    let bucket = BucketOptions { url: url.to_owned(), settings: Vec::new() };
-    let mut options = S3ContentsOptions::new(bucket);
+    let mut options = S3ContentsOptions::new(bucket_at(url));
     options.temporary = scratch.to_owned();
     let contents = S3Contents::open(options);
     Ok(Arc::new(contents.with_context(|| format!("cannot open the contents in `{url}`"))?))
+}
+
+/// Opens the made files in a bucket.
+///
+/// # Errors
+/// The address or a setting of the environment is wrong.
+#[cfg(feature = "s3")]
+pub(crate) fn made_files(url: &str) -> Result<Arc<dyn MadeStore>> {
+    use abreast_objects::{S3Made, S3MadeOptions};
+    use anyhow::Context as _;
+    let made = S3Made::open(S3MadeOptions::new(bucket_at(url)));
+    Ok(Arc::new(made.with_context(|| format!("cannot open the made files in `{url}`"))?))
+}
+
+#[cfg(feature = "s3")]
+fn bucket_at(url: &str) -> abreast_objects::BucketOptions {
+    abreast_objects::BucketOptions { url: url.to_owned(), settings: Vec::new() }
 }
 
 /// Refuses a bucket, which this program cannot open.
@@ -26,5 +43,17 @@ pub(crate) fn contents(url: &str, scratch: &Path) -> Result<Arc<dyn ContentStore
 /// Always.
 #[cfg(not(feature = "s3"))]
 pub(crate) fn contents(_: &str, _: &Path) -> Result<Arc<dyn ContentStore>> {
-    anyhow::bail!("`contents`: this program was built without S3 (help: use a released one)")
+    anyhow::bail!(WITHOUT)
 }
+
+/// Refuses a bucket, which this program cannot open.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "s3"))]
+pub(crate) fn made_files(_: &str) -> Result<Arc<dyn MadeStore>> {
+    anyhow::bail!(WITHOUT)
+}
+
+#[cfg(not(feature = "s3"))]
+const WITHOUT: &str = "`contents`: this program was built without S3 (help: use a released one)";

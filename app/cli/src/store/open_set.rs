@@ -104,7 +104,8 @@ pub(crate) fn publish(
     representations: Representations,
 ) -> Result<PublishedSet> {
     let open_archive = |rule| {
-        Archive::open(stores.path("archives").join(&set.slug), rule)
+        let shared = stores.made_files()?.map(|files| files.of_set(&set.slug));
+        Archive::open(stores.path("archives").join(&set.slug), rule, shared.as_ref())
             .map(Arc::new)
             .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))
     };
@@ -162,8 +163,16 @@ impl SetOpener<'_> {
         });
         let snapshots = if urls.naming().names_entities() {
             let folder = self.stores.path("snapshots").join(&set.slug);
+            let shared = self.stores.made_files()?.map(|files| files.of_set(&set.slug));
             let (log, options) = (Arc::clone(self.log), SnapshotOptions::default());
-            let opened = SetSnapshots::open(log, id, representations.clone(), folder, options);
+            let opened = SetSnapshots::open(
+                log,
+                id,
+                representations.clone(),
+                folder,
+                options,
+                shared.as_ref(),
+            );
             let snapshots = opened.with_context(|| {
                 format!("cannot open the folder of snapshots of the set `{}`", set.slug)
             })?;

@@ -12,11 +12,12 @@ use abreast_core::{ChangeLog, Lease, SystemClock, WorkOnRequest};
 use abreast_folder::{Folder, Locked};
 use abreast_server::api::{TokenPlace, tokens_path};
 use abreast_source::notify::{NotifiedPlace, notified_path};
+use abreast_source::{SharedFiles, SharedOptions};
 use abreast_store::hub::SqliteHub;
 use abreast_store::{FormerSet, SqliteLog};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The purpose for which stores are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +116,10 @@ pub(crate) struct Stores {
 /// Stores that other nodes share.
 struct Shared {
     database: Database,
-    /// The bucket of contents.
+    /// The bucket of contents and of made files.
     bucket: Option<String>,
+    /// Made files, after the first use.
+    files: OnceLock<Arc<SharedFiles>>,
 }
 
 impl Stores {
@@ -132,7 +135,7 @@ impl Stores {
         let mut stores = Self::open(data, task)?;
         if let Some(config) = database {
             let (database, bucket) = (Database::connect(config)?, config.contents.clone());
-            stores.shared = Some(Shared { database, bucket });
+            stores.shared = Some(Shared { database, bucket, files: OnceLock::new() });
         }
         Ok(stores)
     }
@@ -235,6 +238,24 @@ impl Stores {
     pub(crate) fn work_on_request(&self, name: impl Into<String>) -> Result<WorkOnRequest> {
         let always = Ok(WorkOnRequest::always());
         self.database().map_or(always, |database| database.work_on_request(name.into()))
+    }
+
+    /// The made files that other nodes share, such as dumps: made by the node with their lease, and served by all.
+    ///
+    /// # Errors
+    /// The bucket cannot be opened, or the system cannot start a thread.
+    pub(crate) fn made_files(&self) -> Result<Option<Arc<SharedFiles>>> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let Some(bucket) = &shared.bucket else { return Ok(None) };
+        if let Some(files) = shared.files.get() {
+            return Ok(Some(Arc::clone(files)));
+        }
+        let lease = self.lease("made")?;
+        let turn = Arc::new(move || lease.is_held());
+        let options = SharedOptions { turn, ..SharedOptions::default() };
+        let started = SharedFiles::start(crate::store::bucket::made_files(bucket)?, options);
+        let started = started.context("cannot start the thread of made files")?;
+        Ok(Some(Arc::clone(shared.files.get_or_init(|| started))))
     }
 
     /// Where the notifier stores its state.

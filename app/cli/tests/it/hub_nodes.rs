@@ -447,10 +447,7 @@ fn settings_of_a_node_are_checked() {
     let nobody = unused_address();
     let url = format!("postgres://abreast:hidden-word@{nobody}/abreast");
     refused(&["hub", "--data", &url], "`scratch`: a node needs a folder");
-    refused(&["serve", ".", "--data", &url], "`contents`: the set has contents");
-    let bucket = ["--contents", "s3://bucket/a", "--scratch", "/tmp/a"];
-    let with_dumps = [&["serve", ".", "--data", &url, "--dumps", "1d"], &bucket[..]].concat();
-    refused(&with_dumps, "`dumps`: they are not available");
+    refused(&["serve", ".", "--data", &url], "`contents`: the set has contents or files");
     for command in ["import", "log"] {
         refused(&[command, "a", "--data", &url], "needs the folder of a store");
     }

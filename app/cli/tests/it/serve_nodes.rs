@@ -81,7 +81,7 @@ impl Nodes {
         let text = format!(
             "data = \"{}\"\ncontents = \"s3://bucket/{{}}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
              [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n\
-             [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\n\
+             [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{{{ changes = true }}}}\n\
              [[set]]\nname = \"notes\"\norigin = \"records\"\n\
              [[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = \"{}\"\nnamespace = \"http://example.org/p/\"\n\
              [[set]]\nname = \"things\"\norigin = \"rdf\"\nnamespace = \"http://example.org/t/\"\n",
@@ -298,6 +298,7 @@ fn a_source_stays_exact_while_its_nodes_fail() {
     for path in DOCUMENTS {
         eventually_within(path, || nodes.are_equal(path));
     }
+    check_dump(&nodes);
     for name in files(&papers).keys() {
         let path = format!("/papers/r/{}", name.display());
         assert!(nodes.are_equal(&path), "{path}");
@@ -394,6 +395,27 @@ fn documents_that_are_known_are_served_during_outages() {
     assert_eq!(write.map(|(status, _)| status), Some(200));
     send_signal(nodes.bucket.id(), "-CONT");
     eventually("the bucket answers", || nodes.read(1, "/papers/r/first.txt").0 == 200);
+}
+
+/// A dump that one node made is on all nodes, also after the maker is gone.
+fn check_dump(nodes: &Nodes) {
+    let accepted = nodes.client().ask(1, "POST /api/v1/sets/papers/dumps", "", "").unwrap();
+    assert_eq!(accepted.0, 202, "{}", accepted.1);
+    let package_of = |number| {
+        let (status, list) = nodes.read(number, "/papers/resourcedump.xml");
+        let list = String::from_utf8(list).unwrap();
+        let place = list.split("<loc>").find(|part| part.contains(".zip"))?;
+        let url = place.split("</loc>").next().unwrap();
+        assert_eq!(status, 200, "{list}");
+        Some(url.strip_prefix(&nodes.url()).unwrap().to_owned())
+    };
+    eventually_within("all nodes list the same dump", || {
+        let packages: Vec<_> = (0..NODES).map(package_of).collect();
+        packages[0].is_some() && packages.iter().all(|package| *package == packages[0])
+    });
+    let package = format!("/{}", package_of(0).unwrap());
+    assert!(nodes.are_equal(&package), "{package}");
+    assert!(nodes.read(2, &package).1.starts_with(b"PK"));
 }
 
 /// Each accepted record is in the log once, at the same position on every node, without gaps.

@@ -116,6 +116,19 @@ fn represent(
                 more,
             }
         }
+        FileContent::Shared { tag, file, start, length } => {
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            let is_whole = start == 0 && length == stat.size;
+            Representation {
+                length,
+                tag: if is_whole { format!("\"{tag}\"") } else { format!("\"{tag}-{start:x}\"") },
+                modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+                content_type,
+                dated,
+                content: Content::Part(Arc::new(file), stat, start),
+                more,
+            }
+        }
         FileContent::Stored { tag, content } => Representation {
             length: content.length(),
             tag: format!("\"{tag}\""),

@@ -22,7 +22,7 @@ fn world(options: DumpOptions) -> (World, Arc<Dumps>) {
         representations: world.representations(),
         options,
     };
-    let dumps = Dumps::new(Arc::clone(&world.log), world.temporary.path().join("dumps"));
+    let dumps = Dumps::new(Arc::clone(&world.log), world.temporary.path().join("dumps"), None);
     world.dumps = Some(dumps.open_set(source).unwrap());
     (world, dumps)
 }

@@ -147,7 +147,8 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
     let representations = Representations::elsewhere().with_kept(Some(open));
     let (of_set, folder) = (representations.clone(), place.join("snapshots"));
     let options = SnapshotOptions::default();
-    let snapshots = SetSnapshots::open(Arc::clone(&log), id, of_set, folder, options).unwrap();
+    let snapshots =
+        SetSnapshots::open(Arc::clone(&log), id, of_set, folder, options, None).unwrap();
     let urls = SourceUrls::new(BASE);
     let set_urls = urls.set("set").of_entities("http://id.example/");
     let published = PublishedSet { representations, ..PublishedSet::new(id, "set", set_urls) };

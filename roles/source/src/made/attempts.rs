@@ -62,6 +62,14 @@ impl Attempts {
         }
     }
 
+    /// As [`Self::is_over`], for files of several nodes, whose clocks may differ a little. If `last`
+    /// is later than `now` by more than the interval, the clock was set back.
+    pub(crate) fn is_over_of_nodes(every: Duration, last: Timestamp, now: Timestamp) -> bool {
+        let age = now.as_micros().saturating_sub(last.as_micros());
+        let every = i64::try_from(every.as_micros()).unwrap_or(i64::MAX);
+        age >= every || age < every.saturating_neg()
+    }
+
     /// Whether a failure was too recent for the next attempt.
     pub(crate) fn rests(&self) -> bool {
         self.lock().not_before.is_some_and(|time| Instant::now() < time)
@@ -163,6 +171,16 @@ mod tests {
             assert!(!attempts.is_over(hour, other(last), now), "{last}");
             assert!(attempts.is_over(Duration::ZERO, other(last), now), "{last}");
         }
+    }
+
+    #[test]
+    fn an_interval_of_nodes_allows_for_their_clocks() {
+        let (hour, now) = (Duration::from_secs(3_600), Timestamp::from_seconds(1_800_000_000));
+        for (last, is_over) in [(-3_600, true), (-3_599, false), (30, false), (3_601, true)] {
+            let last = Timestamp::from_seconds(1_800_000_000 + last);
+            assert_eq!(Attempts::is_over_of_nodes(hour, last, now), is_over);
+        }
+        assert!(Attempts::is_over_of_nodes(Duration::ZERO, now, now));
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Making {
         Ok(())
     }
 
+    /// Retains the complete files, which a record elsewhere publishes. Other files are removed.
+    pub(crate) fn retain(mut self) {
+        self.complete.clear();
+    }
+
     /// Renames a durable file or folder, which publishes all files. Other unfinished files are removed.
     pub(crate) fn publish(mut self, name: &str) -> io::Result<()> {
         if !self.complete.is_empty() {

@@ -10,10 +10,12 @@
 //! | `file.rs` | writer that leaves free space for the store |
 //! | `making.rs` | files that are published in one step, or removed |
 //! | `sweep.rs` | removal of leftovers of a crash, and of replaced files |
+//! | `shared/` | files that several nodes share |
 
 mod attempts;
 mod file;
 mod making;
+pub(crate) mod shared;
 #[cfg(test)]
 pub(crate) mod steps;
 mod sweep;

@@ -49,11 +49,21 @@ impl Worker {
         signal: Arc<Signal>,
         tend: impl Fn(&Signal) + Send + 'static,
     ) -> io::Result<Self> {
+        Self::start_every(POLL, name, signal, tend)
+    }
+
+    /// As [`Self::start`], with another interval.
+    pub(crate) fn start_every(
+        poll: Duration,
+        name: &str,
+        signal: Arc<Signal>,
+        tend: impl Fn(&Signal) + Send + 'static,
+    ) -> io::Result<Self> {
         let signalled = Arc::clone(&signal);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             while !signalled.is_stopped() {
                 tend(&signalled);
-                thread::park_timeout(POLL);
+                thread::park_timeout(poll);
             }
         })?;
         let _ = signal.thread.set(thread.thread().clone());
@@ -65,7 +75,9 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.signal.stop.store(true, Ordering::Relaxed);
         self.signal.wake();
-        if let Some(thread) = self.thread.take() {
+        // The thread itself may drop the last owner of the worker, and ends afterwards.
+        let thread = self.thread.take();
+        if let Some(thread) = thread.filter(|one| one.thread().id() != thread::current().id()) {
             let _ = thread.join();
         }
     }

@@ -119,12 +119,13 @@ mod tests {
                         SnapshotOptions { every, chunk_bytes: 100, ..SnapshotOptions::default() };
                     let folder = folder("snapshots");
                     set.with(Some(
-                        SetSnapshots::open(log, id, representations, folder, options).unwrap(),
+                        SetSnapshots::open(log, id, representations, folder, options, None)
+                            .unwrap(),
                     ))
                 }
                 Kind::Archives => {
                     let rule = ArchiveRule { every, keep: 3 };
-                    set.with(Some(Arc::new(Archive::open(folder("archives"), rule).unwrap())))
+                    set.with(Some(Arc::new(Archive::open(folder("archives"), rule, None).unwrap())))
                 }
                 Kind::Resources | Kind::Changes | Kind::Derived => {
                     let options = DumpOptions {
@@ -137,7 +138,9 @@ mod tests {
                         ..DumpOptions::default()
                     };
                     let of_dumps = DumpSet { id, slug, urls, representations, options };
-                    set.with(Some(Dumps::new(log, root.join("dumps")).open_set(of_dumps).unwrap()))
+                    set.with(Some(
+                        Dumps::new(log, root.join("dumps"), None).open_set(of_dumps).unwrap(),
+                    ))
                 }
             };
             Opened { place: self, kind, root: root.to_owned(), set: Arc::new(set) }
@@ -460,7 +463,8 @@ mod tests {
             representations: place.representations(),
             options: DumpOptions::default(),
         };
-        let dumps = Dumps::new(Arc::clone(&place.log), root("since")).open_set(of_dumps).unwrap();
+        let dumps =
+            Dumps::new(Arc::clone(&place.log), root("since"), None).open_set(of_dumps).unwrap();
         dumps.since(Since::Position(1), Which::Every).unwrap();
         // A static site of a folder's set: entities need a server.
         let urls = SourceUrls::new("https://example.org/");

@@ -20,10 +20,10 @@ pub enum PublishError {
     /// The Resource Dump or a snapshot is being made.
     #[error("this is being made; retry when it is complete")]
     Making,
-    /// The last attempt to make the Resource Dump failed.
+    /// The last attempt to make the Resource Dump failed, or an object store is out of reach.
     #[error("{reason}")]
     NotMade {
-        /// Error of the last attempt, for people.
+        /// The reason, in words for people.
         reason: String,
         /// Seconds until the client may retry.
         seconds: u32,

@@ -1,7 +1,8 @@
 //! Files of a projection, such as packages, that are published without being rendered.
 
+use crate::made::shared::{SharedError, SharedFile, SharedGroup};
 use crate::publish::{Body, Freshness, PublishedSet};
-use abreast_core::contents::Content;
+use abreast_core::contents::{Content, ErrorKind};
 use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
@@ -40,6 +41,17 @@ pub enum FileContent {
         /// Offset of the first byte of the part.
         start: u64,
         /// Length of the part in bytes.
+        length: u64,
+    },
+    /// An open file, or a part of the file, that several nodes serve.
+    Shared {
+        /// Entity tag of the whole file, without quotes; the same on all nodes.
+        tag: String,
+        /// The open file on this node.
+        file: File,
+        /// Offset of the first byte that is sent.
+        start: u64,
+        /// Number of bytes that are sent.
         length: u64,
     },
     /// A stored content that is not a file on this machine.
@@ -102,4 +114,39 @@ pub enum FileError {
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl FileContent {
+    /// A part of a file; other contents are returned as they are.
+    pub(crate) fn part(self, start: u64, length: u64) -> Self {
+        match self {
+            Self::File(file) => Self::Part { file, start, length },
+            Self::Shared { tag, file, .. } => Self::Shared { tag, file, start, length },
+            content => content,
+        }
+    }
+
+    /// A shared file as a whole, which is fetched if a local copy is missing.
+    pub(crate) fn shared(group: &SharedGroup, file: &SharedFile) -> Result<Self, FileError> {
+        let opened = group.hold(file).and_then(|held| Ok(held.open()?))?;
+        Ok(Self::Shared { tag: file.tag(), file: opened, start: 0, length: file.length })
+    }
+}
+
+impl From<SharedError> for FileError {
+    fn from(error: SharedError) -> Self {
+        if let Some(seconds) = error.retry() {
+            let detail = "the file cannot be read from the object store now".to_owned();
+            return Self::Later { detail, seconds };
+        }
+        match &error {
+            SharedError::Store(cause) if cause.kind() == ErrorKind::NotFound => {
+                Self::NotFound("the file was removed a moment ago".to_owned())
+            }
+            _ => {
+                let detail = "the shared file cannot be read or published".to_owned();
+                Self::Failed { detail, cause: Box::new(error) }
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@ fn publisher(world: &World, keep: usize) -> Publisher {
 
 fn archived(world: &World, keep: usize) -> PublishedSet {
     let rule = ArchiveRule { every: Duration::ZERO, keep };
-    let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
+    let archive = Archive::open(world.temporary.path().join("archive"), rule, None).unwrap();
     world.published().with(Some(Arc::new(archive)))
 }
 

@@ -547,7 +547,7 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     let (shared, dumps) = world.dumps(options, None);
     let folder = world.temporary.path();
     let archive =
-        Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
+        Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }, None).unwrap();
     let set = PublishedSet { notifications: Some(Notifications::at([HUB])), ..world.published() };
     let set = set.with(Some(Arc::clone(&dumps))).with(Some(Arc::new(archive)));
     let publisher = world.publisher_of(set);

@@ -72,7 +72,10 @@ fn fragment(publisher: &Publisher, entry: &Entry) -> Result<PublishedFile, FileE
 fn content(file: PublishedFile) -> Vec<u8> {
     match file.content {
         FileContent::Made { body: Body::Memory(bytes), .. } => bytes.to_vec(),
-        FileContent::Made { .. } | FileContent::Part { .. } | FileContent::Stored { .. } => {
+        FileContent::Made { .. }
+        | FileContent::Part { .. }
+        | FileContent::Shared { .. }
+        | FileContent::Stored { .. } => {
             panic!("a fragment is small and whole")
         }
         FileContent::File(mut file) => {

@@ -27,17 +27,17 @@ use std::sync::{Arc, Mutex};
 /// Descriptions by entity, in canonical N-Triples.
 type Graph = BTreeMap<String, String>;
 
-struct Place {
-    temporary: tempfile::TempDir,
-    log: Arc<dyn ChangeLog>,
-    set: SetId,
+pub(crate) struct Place {
+    pub(crate) temporary: tempfile::TempDir,
+    pub(crate) log: Arc<dyn ChangeLog>,
+    pub(crate) set: SetId,
     contents: Contents,
     /// A test locks the gate to delay all reading.
-    gate: Arc<Mutex<()>>,
+    pub(crate) gate: Arc<Mutex<()>>,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let log: Arc<dyn ChangeLog> =
             Arc::new(SqliteLog::temporary(Arc::new(SystemClock)).unwrap());
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Records the description of an entity.
-    fn put(&self, iri: &str, lines: &str) {
+    pub(crate) fn put(&self, iri: &str, lines: &str) {
         let triples = triples(Syntax::NTriples, lines.as_bytes());
         let lines = canonical(triples.iter().map(Triple::as_ref)).lines;
         let kept = self.contents.put_bytes(&lines).unwrap();
@@ -64,11 +64,11 @@ impl Place {
         append(&*self.log, self.set, vec![Change::put(iri, state)]).unwrap();
     }
 
-    fn delete(&self, iri: &str) {
+    pub(crate) fn delete(&self, iri: &str) {
         append(&*self.log, self.set, vec![Change::delete(iri)]).unwrap();
     }
 
-    fn representations(&self) -> Representations {
+    pub(crate) fn representations(&self) -> Representations {
         let (contents, gate) = (self.contents.clone(), Arc::clone(&self.gate));
         let open: OpenKept = Arc::new(move |id| {
             drop(gate.lock());
@@ -77,16 +77,17 @@ impl Place {
         Representations::elsewhere().with_kept(Some(open))
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.temporary.path().join("snapshots")
     }
 
-    fn snapshots(&self, options: SnapshotOptions) -> Arc<SetSnapshots> {
+    pub(crate) fn snapshots(&self, options: SnapshotOptions) -> Arc<SetSnapshots> {
         let log = Arc::clone(&self.log);
-        SetSnapshots::open(log, self.set, self.representations(), self.folder(), options).unwrap()
+        SetSnapshots::open(log, self.set, self.representations(), self.folder(), options, None)
+            .unwrap()
     }
 
-    fn publisher(&self, snapshots: Option<Arc<SetSnapshots>>) -> Publisher {
+    pub(crate) fn publisher(&self, snapshots: Option<Arc<SetSnapshots>>) -> Publisher {
         let urls = SourceUrls::new(BASE);
         let set = PublishedSet {
             representations: self.representations(),
@@ -121,7 +122,7 @@ fn graph(syntax: Syntax, bytes: &[u8]) -> Graph {
         .collect()
 }
 
-fn feed(publisher: &Publisher, url: &str) -> Document {
+pub(crate) fn feed(publisher: &Publisher, url: &str) -> Document {
     let path = url.strip_prefix(BASE).unwrap();
     let document = match path.split_once('?') {
         Some((path, query)) => publisher.queried(path, query),
@@ -138,13 +139,13 @@ fn fragments(publisher: &Publisher) -> Document {
     feed(publisher, &format!("{BASE}set/sdshare/fragments"))
 }
 
-fn open(publisher: &Publisher, url: &str) -> Result<PublishedFile, FileError> {
+pub(crate) fn open(publisher: &Publisher, url: &str) -> Result<PublishedFile, FileError> {
     let path = url.strip_prefix(BASE).unwrap();
     assert!(publisher.is_file(path), "{path}");
     publisher.file(path, None)
 }
 
-fn bytes(file: PublishedFile) -> Vec<u8> {
+pub(crate) fn bytes(file: PublishedFile) -> Vec<u8> {
     let plain = content(file.content);
     if let Some(packed) = file.gzip {
         let (packed, mut bytes) = (content(packed), Vec::new());
@@ -163,7 +164,8 @@ fn content(content: FileContent) -> Vec<u8> {
             file.read_to_end(&mut bytes).unwrap();
         }
         FileContent::Stored { .. } => panic!("contents are on this machine"),
-        FileContent::Part { mut file, start, length } => {
+        FileContent::Part { mut file, start, length }
+        | FileContent::Shared { mut file, start, length, .. } => {
             file.seek(SeekFrom::Start(start)).unwrap();
             file.take(length).read_to_end(&mut bytes).unwrap();
         }
@@ -175,15 +177,15 @@ fn syntax_of(media_type: &str) -> Syntax {
     Syntax::of_sdshare_media_type(media_type).unwrap()
 }
 
-fn links(entry: &Entry, relation: &Relation) -> Vec<(String, String)> {
+pub(crate) fn links(entry: &Entry, relation: &Relation) -> Vec<(String, String)> {
     entry.targets(relation).map(|link| (link.essence(), link.href.clone())).collect()
 }
 
-const A: &str = "http://id.example/a";
+pub(crate) const A: &str = "http://id.example/a";
 const B: &str = "http://id.example/b/c";
 const C: &str = "https://other.example/ü?x=1&y#z";
 
-fn filled() -> Place {
+pub(crate) fn filled() -> Place {
     let place = Place::new();
     let blank = "<http://p.example/has> _:x .\n_:x <http://p.example/name> \"n é €\\n😀\"@en";
     place.put(A, &format!("<{A}> <http://p.example/knows> <{B}> .\n<{A}> {blank} .\n"));

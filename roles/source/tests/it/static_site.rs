@@ -385,7 +385,7 @@ fn archived_lists_are_part_of_the_site() {
     }
     build(&world, COPY);
     let rule = ArchiveRule { every: std::time::Duration::ZERO, keep: 3 };
-    let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
+    let archive = Archive::open(world.temporary.path().join("archive"), rule, None).unwrap();
     let set = world.published().with(Some(Arc::new(archive)));
     let publisher = world.publisher_of(set);
     let stop = AtomicBool::new(false);

@@ -138,7 +138,7 @@ impl World {
         kept: Option<OpenKept>,
     ) -> (Arc<Dumps>, Arc<SetDumps>) {
         let PublishedSet { id, slug, urls, representations, .. } = self.published();
-        let dumps = Dumps::new(Arc::clone(&self.log), self.temporary.path().join("dumps"));
+        let dumps = Dumps::new(Arc::clone(&self.log), self.temporary.path().join("dumps"), None);
         let representations = representations.with_kept(kept);
         let of_set = dumps.open_set(DumpSet { id, slug, urls, representations, options }).unwrap();
         (dumps, of_set)

@@ -146,7 +146,8 @@ impl Running {
         crate::store::served::record(&stores, &*log, &config.sets)?;
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(&config.listen.base_url(address));
-        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
+        let made_files = stores.made_files()?;
+        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"), made_files);
         let mut parts = Parts {
             log,
             urls,

@@ -238,12 +238,13 @@ impl Resolved<'_> {
                 Version::changing([0, 0])
             }
             SetDocument::ArchivedResourceList(number) => {
-                let archive = set.archive().filter(|archive| archive.has_list(number));
-                archive.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
+                let archive = set.archive().ok_or(PublishError::NotFound)?;
+                let has_list = archive.has_list(number)?;
+                has_list.then(|| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
             }
             SetDocument::ArchivedResourceListPart(shard, version, number) => {
                 let archive = set.archive().ok_or(PublishError::NotFound)?;
-                let part = archive.find_part(shard, version, number);
+                let part = archive.find_part(shard, version, number)?;
                 part.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
             }
             SetDocument::ResourceList => {

@@ -2,7 +2,7 @@
 //! them open.
 
 use super::snapshot_name::SnapshotName;
-use super::snapshots::{self};
+use super::snapshot_record;
 use crate::made::folders;
 use crate::projection::routes::PathValue as _;
 use abreast_core::{Finding, Severity};
@@ -44,7 +44,7 @@ pub fn remove_damaged_snapshots(
     each_record(folder, &mut |folder, name| {
         if damage(folder, name, read_data).is_some() {
             if !dry_run {
-                snapshots::remove(folder, name);
+                snapshot_record::remove(folder, name);
             }
             removed.push(folder.join(name.to_string()));
         }
@@ -75,7 +75,7 @@ fn each_record(
 }
 
 fn damage(folder: &Path, name: SnapshotName, read_data: bool) -> Option<(&'static str, String)> {
-    let Some(snapshot) = snapshots::read_record(folder, name) else {
+    let Some(snapshot) = snapshot_record::read_record(folder, name) else {
         let message = "its record cannot be read, or a file is missing or has another length";
         return Some(("snapshots.record", message.to_owned()));
     };
@@ -84,7 +84,7 @@ fn damage(folder: &Path, name: SnapshotName, read_data: bool) -> Option<(&'stati
     }
     snapshot.digests.iter().find_map(|(extension, digest)| {
         let file = format!("{name}.{extension}");
-        let message = match snapshots::digest_of(&folder.join(&file)) {
+        let message = match snapshot_record::digest_of(&folder.join(&file)) {
             Ok(found) if found == *digest => return None,
             Ok(_) => format!("{file} has another digest than was recorded"),
             Err(error) => format!("{file} cannot be read: {error}"),

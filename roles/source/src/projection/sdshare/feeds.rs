@@ -4,8 +4,10 @@
 use super::form::Form;
 use super::head::{ATOM, author, title};
 use super::paths::{FeedPath, SetFeed, SnapshotFile, overview, snapshot};
+use super::snapshot_file::UNREAD_SECONDS;
 use super::snapshot_name::SnapshotName;
-use super::snapshots::{Found, Snapshot};
+use super::snapshot_record::Snapshot;
+use super::snapshots::Found;
 use crate::projection::resourcesync::dumps::Dump;
 use crate::projection::routes::Route as _;
 use crate::publish::publisher::Publisher;
@@ -286,6 +288,10 @@ fn complete(set: &PublishedSet, name: SnapshotName) -> Result<Arc<Snapshot>, Pub
     match snapshots.find(name) {
         Found::Complete(snapshot) => Ok(snapshot),
         Found::Making => Err(PublishError::Making),
+        Found::Unread => Err(PublishError::NotMade {
+            reason: "the snapshots cannot be read from the object store now".to_owned(),
+            seconds: UNREAD_SECONDS,
+        }),
         Found::Unknown => Err(PublishError::NotFound),
     }
 }

@@ -8,6 +8,8 @@
 //! | `fragments.rs` | pages of the fragments feed, and notifications |
 //! | `link.rs` | the fragments of a resource |
 //! | `snapshots.rs` | snapshots of entities, made in the background |
+//! | `snapshot_record.rs`, `snapshot_file.rs` | complete snapshots and their files |
+//! | `shared_snapshots.rs` | snapshots that several nodes share |
 //! | `ascii.rs` | N-Triples in ASCII |
 
 mod ascii;
@@ -18,7 +20,10 @@ mod fragments;
 mod head;
 mod link;
 mod paths;
+mod shared_snapshots;
+mod snapshot_file;
 mod snapshot_name;
+mod snapshot_record;
 mod snapshots;
 
 use super::routes::Route as _;
@@ -112,7 +117,7 @@ impl Projection for SdShare {
             return link::open(publisher, &path);
         }
         match SnapshotFile::parse_in_set(path, |slug| publisher.find_set(slug)) {
-            Some((set, file)) => snapshots::open(set, file),
+            Some((set, file)) => snapshot_file::open(set, file),
             None => Err(FileError::NotFound("there is no such fragment".to_owned())),
         }
     }

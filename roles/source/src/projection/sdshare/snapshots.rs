@@ -18,22 +18,22 @@
 //! last: at any instant a snapshot is there whole, or not.
 
 use super::ascii::Ascii;
-use super::form::Form;
-use super::paths::SnapshotFile;
+use super::shared_snapshots::Shared;
 use super::snapshot_name::SnapshotName;
+use super::snapshot_record::{Snapshot, complete_in, digest_of, part, remove};
 use crate::Representations;
-use crate::made::{Attempts, Failure, Making, discard, sweep};
-use crate::projection::routes::PathValue as _;
-use crate::publish::files::{FileContent, FileError, PublishedFile};
-use crate::publish::{Freshness, PublishedSet};
+use crate::made::shared::{SharedError, SharedSet};
+use crate::made::{Attempts, Failure, Making};
+use crate::publish::PublishedSet;
+use crate::publish::files::{FileContent, FileError};
 use abreast_core::{
     ChangeLog, Clock as _, Head, KeyRange, LogError, Meter, Position, SetId, SystemClock,
 };
-use abreast_folder::{read_sealed, sealed};
+use abreast_folder::sealed;
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
+use abreast_webtypes::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -51,11 +51,6 @@ use thiserror::Error;
 const SLICE: usize = 1_024;
 /// So many changes never make a snapshot worthless.
 const FEW_CHANGES: u64 = 1_000;
-/// The files of a snapshot, its record first; files with a `z` are compressed by gzip.
-const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
-/// When a client that asked for a snapshot in the making asks again.
-const MAKING_SECONDS: u32 = 1;
-
 /// Interval of snapshots, and the number of stored snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
@@ -81,6 +76,8 @@ pub struct SetSnapshots {
     representations: Representations,
     folder: PathBuf,
     options: SnapshotOptions,
+    /// The snapshots of all nodes, if several nodes share them.
+    shared: Option<Shared>,
     state: Mutex<State>,
     attempts: Attempts,
     cancel: AtomicBool,
@@ -104,43 +101,13 @@ impl std::fmt::Debug for SetSnapshots {
 struct State {
     /// Complete snapshots, the oldest first.
     complete: Vec<Arc<Snapshot>>,
+    /// Number of the shared record from which the complete snapshots were taken.
+    stamp: Option<u64>,
+    /// Time when the newest shared snapshot was published.
+    published: Option<Timestamp>,
     /// Snapshot that is being made, if any.
     making: Option<SnapshotName>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// A complete snapshot, as its record describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Snapshot {
-    pub(super) name: SnapshotName,
-    /// Time when the log began, in microseconds, to detect snapshots of another log.
-    created: i64,
-    /// Length of the N-Triples file in bytes.
-    pub(super) length: u64,
-    /// Offsets of the chunks' ends in the N-Triples file.
-    pub(super) chunks: Vec<u64>,
-    /// Whether the snapshot has a file of RDF/XML.
-    pub(super) has_rdf_xml: bool,
-    /// Offsets of the chunks' ends in the compressed N-Triples file; each chunk is compressed
-    /// separately.
-    #[serde(default)]
-    gzip: Vec<u64>,
-    /// Digests of the files, by extension.
-    #[serde(default)]
-    pub(super) digests: BTreeMap<String, String>,
-}
-
-impl Snapshot {
-    fn extensions(&self) -> &'static [&'static str] {
-        if self.has_rdf_xml { &["nt", "ntz", "rdf", "rdfz"] } else { &["nt", "ntz"] }
-    }
-}
-
-/// Offset and length of a part; `number` is counted from 1.
-fn part(ends: &[u64], number: usize) -> Option<(u64, u64)> {
-    let end = *ends.get(number.checked_sub(1)?)?;
-    let start = if number == 1 { 0 } else { ends[number - 2] };
-    Some((start, end - start))
 }
 
 /// Result of a search for a snapshot by name.
@@ -148,6 +115,8 @@ pub(super) enum Found {
     Complete(Arc<Snapshot>),
     /// The snapshot is being made.
     Making,
+    /// The record of the snapshots of all nodes cannot be read now.
+    Unread,
     Unknown,
 }
 
@@ -167,18 +136,21 @@ enum SnapshotError {
     Removed,
     #[error("cannot start a thread for the snapshot")]
     Thread(#[source] io::Error),
+    #[error("cannot share the snapshot with other nodes")]
+    Shared(#[from] SharedError),
     #[error("the program ends")]
     Cancelled,
 }
 
 impl Failure for SnapshotError {
     fn is_stop(&self) -> bool {
-        matches!(self, Self::Cancelled)
+        matches!(self, Self::Cancelled | Self::Shared(SharedError::Stopped))
     }
 }
 
 impl SetSnapshots {
-    /// Opens the folder of a set's snapshots, and removes incomplete snapshots from it.
+    /// Opens the folder of a set's snapshots, and removes incomplete snapshots from it. With `shared`,
+    /// one node makes a snapshot and all nodes serve it; the folder has local copies.
     ///
     /// # Errors
     /// The folder cannot be created, read or cleared.
@@ -188,34 +160,34 @@ impl SetSnapshots {
         representations: Representations,
         folder: PathBuf,
         options: SnapshotOptions,
+        shared: Option<&SharedSet>,
     ) -> io::Result<Arc<Self>> {
         fs::create_dir_all(&folder)?;
-        let mut complete = Vec::new();
-        sweep(
-            &folder,
-            |name| own_name(name).is_some(),
-            |file| {
-                let Some((name, extension)) = own_name(file) else { return Ok(true) };
-                let record = read_record(&folder, name);
-                let is_whole = record.is_some();
-                complete.extend(record.filter(|_| extension == "json").map(Arc::new));
-                Ok(is_whole)
-            },
-        )?;
-        complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
+        let shared = shared.map(|set| Shared::open(set, folder.clone())).transpose()?;
+        let complete = if shared.is_some() { Vec::new() } else { complete_in(&folder)? };
         let state = Mutex::new(State { complete, ..State::default() });
         let attempts = Attempts::new(format!("make a snapshot in `{}`", folder.display()));
-        Ok(Arc::new(Self {
+        let snapshots = Arc::new(Self {
             log,
             set,
             representations,
             folder,
             options,
+            shared,
             state,
             attempts,
             cancel: AtomicBool::new(false),
             meter: OnceLock::new(),
-        }))
+        });
+        if let Some(shared) = &snapshots.shared {
+            let weak = Arc::downgrade(&snapshots);
+            shared.on_request(move || {
+                if let Some(snapshots) = weak.upgrade() {
+                    snapshots.begin();
+                }
+            });
+        }
+        Ok(snapshots)
     }
 
     /// Shows the making of snapshots with a meter. Only the first call has an effect, before the first
@@ -258,6 +230,18 @@ impl SetSnapshots {
     }
 
     pub(super) fn find(&self, name: SnapshotName) -> Found {
+        match (self.find_known(name), &self.shared) {
+            // Another node may have published the snapshot a moment ago.
+            (Found::Unknown, Some(shared)) => match shared.read_again() {
+                Ok(true) => self.find_known(name),
+                Ok(false) => Found::Unknown,
+                Err(_) => Found::Unread,
+            },
+            (found, _) => found,
+        }
+    }
+
+    fn find_known(&self, name: SnapshotName) -> Found {
         let state = self.lock();
         let complete = state.complete.iter().find(|snapshot| snapshot.name == name);
         match complete {
@@ -267,9 +251,17 @@ impl SetSnapshots {
         }
     }
 
-    /// Opens a file of a snapshot.
-    pub(super) fn file(&self, name: SnapshotName, extension: &str) -> io::Result<File> {
-        File::open(self.folder.join(format!("{name}.{extension}")))
+    /// Opens a file of a snapshot; `None` if the snapshot does not have the file.
+    pub(super) fn file(
+        &self,
+        name: SnapshotName,
+        extension: &str,
+    ) -> Result<Option<FileContent>, FileError> {
+        let file = format!("{name}.{extension}");
+        match &self.shared {
+            Some(shared) => shared.file(name, &file),
+            None => Ok(File::open(self.folder.join(file)).ok().map(FileContent::File)),
+        }
     }
 
     /// Starts making a snapshot in the background if one is due. Reads neither the store nor a
@@ -284,8 +276,11 @@ impl SetSnapshots {
         let is_due = match state.complete.last() {
             None => true,
             Some(newest) => {
-                let (every, made) = (self.options.every, newest.name.time());
-                let is_old = self.attempts.is_over(every, made, SystemClock.now());
+                let (every, now) = (self.options.every, SystemClock.now());
+                let is_old = match state.published {
+                    Some(made) => Attempts::is_over_of_nodes(every, made, now),
+                    None => self.attempts.is_over(every, newest.name.time(), now),
+                };
                 // After that many changes, fragments cost a client more than a new snapshot.
                 let changes = head.position.0.saturating_sub(newest.name.position);
                 let is_small = changes >= head.resources.max(FEW_CHANGES);
@@ -297,10 +292,13 @@ impl SetSnapshots {
         if !is_due || self.attempts.rests() || stops || state.making.is_some() || head.importing {
             return;
         }
+        if let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_mine()) {
+            return shared.request();
+        }
         let name = SnapshotName::of(head);
-        let (this, head) = (Arc::clone(self), *head);
+        let (this, head, stamp) = (Arc::clone(self), *head, state.stamp);
         let thread = std::thread::Builder::new().name("snapshot".to_owned());
-        match thread.spawn(move || this.run(name, &head)) {
+        match thread.spawn(move || this.run(name, &head, stamp)) {
             Ok(thread) => (state.making, state.thread) = (Some(name), Some(thread)),
             Err(error) => {
                 let failed = || Err::<Option<()>, _>(SnapshotError::Thread(error));
@@ -309,14 +307,20 @@ impl SetSnapshots {
         }
     }
 
-    fn run(&self, name: SnapshotName, head: &Head) {
+    fn run(&self, name: SnapshotName, head: &Head, stamp: Option<u64>) {
         let meter = self.meter.get_or_init(Meter::default);
         meter.begin("snapshot");
         meter.expect(head.resources, 0);
-        let made = self.attempts.attempt(|| self.make(name, head, meter).map(Some));
+        let made = self.attempts.attempt(|| match &self.shared {
+            None => self.make(name, head, meter).map(Some),
+            Some(shared) => self.make_shared(shared, name, head, stamp),
+        });
         meter.end();
         let mut state = self.lock();
         state.making = None;
+        if self.shared.is_some() {
+            return;
+        }
         // The failure was logged, and a pause follows.
         let Ok(Some(snapshot)) = made else { return };
         state.complete.push(Arc::new(snapshot));
@@ -335,7 +339,49 @@ impl SetSnapshots {
         head: &Head,
         meter: &Meter,
     ) -> Result<Snapshot, SnapshotError> {
-        let mut making = Making::begin(&self.folder);
+        let (snapshot, mut making) = self.make_files(&self.folder, name, head, meter)?;
+        let text = serde_json::to_vec(&snapshot).map_err(io::Error::from)?;
+        let record = format!("{name}.json");
+        making.write(&record, &sealed(text))?;
+        making.publish(&record)?;
+        Ok(snapshot)
+    }
+
+    /// Makes and publishes a snapshot of several nodes. Returns `None` if another node makes it.
+    fn make_shared(
+        &self,
+        shared: &Shared,
+        name: SnapshotName,
+        head: &Head,
+        stamp: Option<u64>,
+    ) -> Result<Option<Snapshot>, SnapshotError> {
+        let make = || {
+            let attempt = shared.begin(stamp.unwrap_or_default())?;
+            let meter = self.meter.get_or_init(Meter::default);
+            let (snapshot, making) = self.make_files(attempt.folder(), name, head, meter)?;
+            making.retain();
+            let stop = || self.cancel.load(Ordering::Relaxed);
+            Shared::publish(attempt, &snapshot, self.options.keep, &stop)?;
+            Ok(snapshot)
+        };
+        match make() {
+            Err(SnapshotError::Shared(error)) if error.is_of_another() => {
+                tracing::info!("no snapshot is made: {error}");
+                Ok(None)
+            }
+            made => made.map(Some),
+        }
+    }
+
+    /// Makes the files of a snapshot in a folder, complete and durable.
+    fn make_files(
+        &self,
+        folder: &Path,
+        name: SnapshotName,
+        head: &Head,
+        meter: &Meter,
+    ) -> Result<(Snapshot, Making), SnapshotError> {
+        let mut making = Making::begin(folder);
         let options = WriteOptions::default();
         let written = Rc::new(Cell::new(0_u64));
         let (nt, rdf) = (format!("{name}.nt"), format!("{name}.rdf"));
@@ -402,23 +448,19 @@ impl SetSnapshots {
         }
         making.complete(&nt, lines.into_inner())?;
         let created = head.created.as_micros();
-        let gzip = self.compress(&mut making, &nt, &chunks)?;
+        let gzip = self.compress(&mut making, folder, &nt, &chunks)?;
         if has_rdf_xml {
             making.complete(&rdf, rdf_xml)?;
-            let length = fs::metadata(self.folder.join(&rdf))?.len();
-            self.compress(&mut making, &rdf, &[length])?;
+            let length = fs::metadata(folder.join(&rdf))?.len();
+            self.compress(&mut making, folder, &rdf, &[length])?;
         }
         let digests = BTreeMap::new();
         let mut snapshot = Snapshot { name, created, length, chunks, has_rdf_xml, gzip, digests };
         for extension in snapshot.extensions() {
-            let path = self.folder.join(format!("{name}.{extension}"));
+            let path = folder.join(format!("{name}.{extension}"));
             snapshot.digests.insert((*extension).to_owned(), digest_of(&path)?);
         }
-        let text = serde_json::to_vec(&snapshot).map_err(io::Error::from)?;
-        let record = format!("{name}.json");
-        making.write(&record, &sealed(text))?;
-        making.publish(&record)?;
-        Ok(snapshot)
+        Ok((snapshot, making))
     }
 
     /// Present name of the set.
@@ -431,10 +473,11 @@ impl SetSnapshots {
     fn compress(
         &self,
         making: &mut Making,
+        folder: &Path,
         file: &str,
         ends: &[u64],
     ) -> Result<Vec<u64>, SnapshotError> {
-        let mut plain = BufReader::new(File::open(self.folder.join(file))?);
+        let mut plain = BufReader::new(File::open(folder.join(file))?);
         let packed = format!("{file}z");
         let mut out = making.file(&packed, 0)?;
         let mut found = Vec::with_capacity(ends.len());
@@ -459,93 +502,21 @@ impl SetSnapshots {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Opens the file of a snapshot, or a chunk of the file.
-pub(super) fn open(
-    set: &Arc<PublishedSet>,
-    file: SnapshotFile,
-) -> Result<PublishedFile, FileError> {
-    let (name, chunk, form) = match file {
-        SnapshotFile::Whole(name, form) => (name, None, form),
-        SnapshotFile::Chunk(name, number, form) => (name, Some(number), form),
-    };
-    let none = || FileError::NotFound("there is no such snapshot; read the feed again".to_owned());
-    let snapshots = set.snapshots().ok_or_else(none)?;
-    let snapshot = match snapshots.find(name) {
-        Found::Complete(snapshot) => snapshot,
-        Found::Making => {
-            let detail = "the snapshot is being made; retry when it is complete".to_owned();
-            return Err(FileError::Making { detail, seconds: MAKING_SECONDS });
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = &self.shared
+            && let Some(known) = shared.changed(state.stamp)
+        {
+            state.stamp = Some(known.stamp);
+            (state.complete, state.published) = (known.complete, known.published);
         }
-        Found::Unknown => return Err(none()),
-    };
-    let extension = match form {
-        Form::RdfXml if chunk.is_none() && snapshot.has_rdf_xml => "rdf",
-        Form::RdfXml => return Err(none()),
-        _ => "nt",
-    };
-    let open = |extension: &str, ends: &[u64]| {
-        let file = snapshots.file(name, extension).ok()?;
-        Some(match chunk {
-            None => FileContent::File(file),
-            Some(number) => {
-                let (start, length) = part(ends, usize::try_from(number).ok()?)?;
-                FileContent::Part { file, start, length }
-            }
-        })
-    };
-    let content = open(extension, &snapshot.chunks).ok_or_else(none)?;
-    let gzip = open(&format!("{extension}z"), &snapshot.gzip);
-    Ok(PublishedFile {
-        content,
-        gzip,
-        content_type: form.media_type().into(),
-        set: Arc::clone(set),
-        location: None,
-        freshness: Freshness::Immutable,
-        negotiated: true,
-        digest: None,
-    })
-}
-
-/// Digest of the bytes of a file, in hexadecimal.
-pub(super) fn digest_of(path: &Path) -> io::Result<String> {
-    abreast_contents::digest(path).map(|(id, _)| id.to_string())
-}
-
-pub(super) fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
-    let record = read_sealed(&folder.join(format!("{name}.json"))).ok()?;
-    let snapshot: Snapshot = serde_json::from_slice(&record).ok()?;
-    let length = folder.join(format!("{name}.nt")).metadata().ok()?.len();
-    let has_rdf_xml = folder.join(format!("{name}.rdf")).is_file();
-    let packed = || folder.join(format!("{name}.ntz")).metadata().ok().map(|found| found.len());
-    let whole = snapshot.name == name
-        && (snapshot.gzip.is_empty() || packed() == snapshot.gzip.last().copied())
-        && snapshot.length == length
-        && snapshot.chunks.is_sorted()
-        && snapshot.chunks.last() == Some(&length)
-        && (has_rdf_xml || !snapshot.has_rdf_xml);
-    whole.then_some(snapshot)
-}
-
-/// Removes a snapshot, its record first, so that remaining files are not listed.
-pub(super) fn remove(folder: &Path, name: SnapshotName) {
-    discard(EXTENSIONS.map(|extension| folder.join(format!("{name}.{extension}"))));
-}
-
-/// Name of the snapshot and extension, if the file belongs to a snapshot.
-fn own_name(file: &str) -> Option<(SnapshotName, &str)> {
-    let (stem, extension) = file.rsplit_once('.')?;
-    let name = SnapshotName::parse(stem)?;
-    EXTENSIONS.contains(&extension).then_some((name, extension))
+        state
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::projection::routes::PathValue as _;
 
     #[test]
     fn names_read_back() {
@@ -579,12 +550,5 @@ mod tests {
                 assert!(String::from_utf8(out).unwrap().contains(&comment));
             }
         }
-    }
-
-    #[test]
-    fn chunks_are_the_whole() {
-        let ends = [4, 9];
-        assert_eq!((part(&ends, 1), part(&ends, 2)), (Some((0, 4)), Some((4, 5))));
-        assert_eq!((part(&ends, 0), part(&ends, 3)), (None, None));
     }
 }

@@ -185,7 +185,7 @@ mod tests {
             if bit % 97 != 0 {
                 continue;
             }
-            let archive = Archive::open(&folder, RULE).unwrap();
+            let archive = Archive::open(&folder, RULE, None).unwrap();
             let known = archive.snapshots();
             assert_eq!(known.len(), 2);
             assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
             assert_eq!(rules(place.path()), [""; 0]);
         }
         fs::remove_file(&path).unwrap();
-        assert_eq!(Archive::open(&folder, RULE).unwrap().snapshots().len(), 2);
+        assert_eq!(Archive::open(&folder, RULE, None).unwrap().snapshots().len(), 2);
         fs::write(&path, "").unwrap();
         let steps = repair_archives(place.path(), true, false).unwrap();
         assert!(steps.len() == 1 && steps[0].ends_with("again: 2"), "{steps:?}");
@@ -216,7 +216,7 @@ mod tests {
         let steps = repair_archives(place.path(), true, false).unwrap();
         assert!(steps[0].starts_with("drop the archived list 2 of 2026-01-01"), "{steps:?}");
         assert_eq!(rules(place.path()), [""; 0]);
-        let numbers: Vec<_> = Archive::open(&folder, RULE)
+        let numbers: Vec<_> = Archive::open(&folder, RULE, None)
             .unwrap()
             .snapshots()
             .iter()

@@ -69,6 +69,9 @@ pub enum ArchiveError {
     /// A file of the archive cannot be read or written.
     #[error("cannot keep an archived list in `{0}`")]
     Io(PathBuf, #[source] io::Error),
+    /// The copy cannot be shared with other nodes.
+    #[error("cannot share the archived list with other nodes")]
+    Shared(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The caller stopped the copying.
     #[error("stopped before the list was archived")]
     Stopped,

@@ -67,7 +67,8 @@ impl Record {
     }
 }
 
-fn parse(text: &str) -> Result<Record, usize> {
+/// Parses the text of a record; the error is the number of a line.
+pub(super) fn parse(text: &str) -> Result<Record, usize> {
     let mut record = Record::default();
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {

@@ -4,8 +4,11 @@ use super::digest_of;
 use super::dump_folder::DIGEST;
 use super::keeper::SetDumps;
 use super::permit::Permit;
+use super::shared_dumps::SharedDumps;
 use crate::DigestPolicy;
+use crate::made::shared::{Attempt, Finished, SharedError};
 use crate::made::{MadeFile, Making, remove};
+use crate::publish::files::{FileContent, FileError};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -16,7 +19,8 @@ type Make<'m> = &'m dyn Fn(&Path, &mut MadeFile) -> io::Result<()>;
 
 impl SetDumps {
     /// File made from a package at the first request, and its SHA-256. The file is stored next to
-    /// the package until the package is removed. Blocks while the file is made.
+    /// the package, or shared with other nodes, until the package is removed. Blocks while the file is
+    /// made.
     ///
     /// # Errors
     /// See [`Derived`].
@@ -25,7 +29,10 @@ impl SetDumps {
         stem: &str,
         ending: &str,
         make: Make<'_>,
-    ) -> Result<(PathBuf, Option<[u8; 32]>), Derived> {
+    ) -> Result<(FileContent, Option<[u8; 32]>), Derived> {
+        if let Some(groups) = &self.groups {
+            return self.derived_of_nodes(groups, stem, ending, make);
+        }
         let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
         let path = package.with_file_name(format!("{stem}.{ending}"));
         if !path.is_file() {
@@ -37,8 +44,69 @@ impl SetDumps {
             })?;
         }
         let digest = stated_digest(&path);
-        Ok((path, digest))
+        let file = fs::File::open(path).map_err(|_| Derived::None)?;
+        Ok((FileContent::File(file), digest))
     }
+
+    /// The same file for all nodes: the first node that publishes the file makes it.
+    fn derived_of_nodes(
+        &self,
+        groups: &SharedDumps,
+        stem: &str,
+        ending: &str,
+        make: Make<'_>,
+    ) -> Result<(FileContent, Option<[u8; 32]>), Derived> {
+        let (name, group) = (format!("{stem}.{ending}"), &*groups.derived);
+        let find = || {
+            let record = group.known().1;
+            let item = record.item(&name)?;
+            let content = FileContent::shared(group, item.file(&name)?).map_err(Derived::Refused);
+            Some(content.map(|content| (content, digest_in(&item.text))))
+        };
+        if let Some(found) = find() {
+            return found;
+        }
+        let refused = |error: SharedError| Derived::Refused(error.into());
+        let files = ["zip", "xml"].map(|end| self.shared_file(&format!("{stem}.{end}")));
+        let [Some(zip), Some(manifest)] = files else { return Err(Derived::None) };
+        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
+        // The manifest is next to the package.
+        let package = groups.resources.hold(&zip).map_err(refused)?;
+        let _manifest = groups.resources.hold(&manifest).map_err(refused)?;
+        let attempt = Attempt::begin_any(group).map_err(refused)?;
+        if let Some(found) = find() {
+            return found;
+        }
+        let path = attempt.folder().join(&name);
+        let text =
+            write_with_digest(package.path(), &path, &name, make).map_err(Derived::Failed)?;
+        let finished = Finished {
+            name: name.clone(),
+            text,
+            names: vec![name.clone()],
+            earlier: Vec::new(),
+            follows: false,
+            surplus: &|_| 0,
+        };
+        match attempt.publish(finished, &|| false) {
+            Ok(()) | Err(SharedError::Published) => {}
+            Err(error) => return Err(refused(error)),
+        }
+        find().unwrap_or(Err(Derived::Busy))
+    }
+}
+
+/// Makes a file, and returns the line with its digest.
+fn write_with_digest(
+    package: &Path,
+    path: &Path,
+    name: &str,
+    make: Make<'_>,
+) -> io::Result<String> {
+    let mut file = MadeFile::create(path, package.metadata()?.len())?;
+    make(package, &mut file)?;
+    file.sync()?;
+    digest_line(path, name)
 }
 
 fn write(package: &Path, path: &Path, make: Make<'_>) -> io::Result<()> {
@@ -77,7 +145,11 @@ fn digest_line(file: &Path, name: &str) -> io::Result<String> {
 
 /// Digest that was written when the file was made.
 fn stated_digest(file: &Path) -> Option<[u8; 32]> {
-    let line = fs::read_to_string(digest_path(file)).ok()?;
+    digest_in(&fs::read_to_string(digest_path(file)).ok()?)
+}
+
+/// Digest in a line that [`digest_line`] wrote.
+fn digest_in(line: &str) -> Option<[u8; 32]> {
     let hex = line.split_ascii_whitespace().next().filter(|hex| hex.len() == 64)?;
     let mut digest = [0; 32];
     for (place, byte) in digest.iter_mut().enumerate() {
@@ -120,6 +192,8 @@ pub(crate) enum Derived {
     Busy,
     /// The file cannot be made.
     Failed(io::Error),
+    /// The files of other nodes cannot be read or published.
+    Refused(FileError),
 }
 
 #[cfg(test)]

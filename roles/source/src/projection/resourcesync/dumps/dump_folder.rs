@@ -6,16 +6,18 @@
 //! a crash removes folders with temporary names or without a complete record. A dump is therefore
 //! complete or not visible.
 
-use super::record::{Dump, DumpKind};
+use super::record::{Dump, DumpKind, Package};
+use crate::made::shared::{Item, SharedError, SharedFile, SharedGroup};
 use crate::made::{MadeFile, Making, discard, remove, sweep, sync_folder};
 use crate::publish::SetUrls;
 use abreast_folder::{read_sealed, sealed};
 use abreast_resourcesync::v1_1::Document;
 use abreast_webtypes::Timestamp;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Begins the names of packages of changes that are kept and not published.
 const ASIDE: &str = "aside-";
@@ -35,6 +37,12 @@ pub(super) struct DumpFolder {
     prefix: &'static str,
     urls: SetUrls,
     pub(super) dumps: Vec<Arc<Dump>>,
+    /// The dumps of all nodes, if several nodes share them; the folder has local copies.
+    pub(super) shared: Option<Arc<SharedGroup>>,
+    /// Number of the shared record from which the dumps were taken.
+    pub(super) stamp: Option<u64>,
+    /// Time when the newest shared dump was published.
+    pub(super) published: Option<Timestamp>,
 }
 
 impl DumpFolder {
@@ -46,7 +54,16 @@ impl DumpFolder {
         urls: SetUrls,
     ) -> io::Result<Self> {
         fs::create_dir_all(&root)?;
-        let mut dump_folder = Self { root, kind, prefix, urls, dumps: Vec::new() };
+        let mut dump_folder = Self {
+            root,
+            kind,
+            prefix,
+            urls,
+            dumps: Vec::new(),
+            shared: None,
+            stamp: None,
+            published: None,
+        };
         let mut dumps = Vec::new();
         let is_own = |name: &str| name.starts_with(prefix);
         sweep(&dump_folder.root, is_own, |name| {
@@ -65,6 +82,45 @@ impl DumpFolder {
             (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name))
         });
         Ok(dump_folder)
+    }
+
+    /// The dumps of a group that several nodes share.
+    pub(super) fn of_nodes(
+        root: PathBuf,
+        kind: DumpKind,
+        prefix: &'static str,
+        urls: SetUrls,
+        shared: Arc<SharedGroup>,
+    ) -> Self {
+        let shared = Some(shared);
+        let (dumps, stamp, published) = (Vec::new(), None, None);
+        Self { root, kind, prefix, urls, dumps, shared, stamp, published }
+    }
+
+    /// Takes the dumps from the shared record, if the record has changed.
+    fn follow(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        let (stamp, record) = shared.known();
+        if self.stamp == Some(stamp) {
+            return;
+        }
+        let dump = |item: &Item| {
+            let document = Document::from_slice(item.text.as_bytes()).ok()?;
+            Dump::from_document(&item.name, self.kind, &self.urls, document).map(Arc::new)
+        };
+        self.dumps = record.items.iter().filter_map(dump).collect();
+        if self.prefix == CHANGES {
+            // Packages after a gap continue another Change Dump.
+            let gap = self.dumps.windows(2).rposition(|two| two[0].end != two[1].begin);
+            self.dumps.drain(..gap.map_or(0, |gap| gap + 1));
+        }
+        self.published = record.items.last().map(|item| Timestamp::from_micros(item.made));
+        self.stamp = Some(stamp);
+    }
+
+    /// Text of the record of a dump.
+    pub(super) fn record_of(&self, dump: &Dump) -> Vec<u8> {
+        dump.to_document(self.kind, &self.urls).to_bytes()
     }
 
     /// Reads a dump; `None` if it is incomplete or damaged. An I/O error does not mean damage.
@@ -95,7 +151,9 @@ impl DumpFolder {
     pub(super) fn name(&self, mut time: Timestamp) -> String {
         loop {
             let name = format!("{}{}", self.prefix, compact(time));
-            let is_free = |name: &str| !self.root.join(name).exists();
+            let is_free = |name: &str| {
+                !self.root.join(name).exists() && self.dumps.iter().all(|dump| dump.name != name)
+            };
             if is_free(&name) && is_free(&format!("{ASIDE}{name}")) {
                 return name;
             }
@@ -110,7 +168,7 @@ impl DumpFolder {
     /// Writes the record of a dump whose packages are durable, and publishes the dump.
     pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
         let folder = making.path(&dump.name);
-        let record = sealed(dump.to_document(self.kind, &self.urls).to_bytes());
+        let record = sealed(self.record_of(&dump));
         MadeFile::write_whole(&folder.join(RECORD), &record)?;
         sync_folder(&folder)?;
         making.publish(&dump.name)?;
@@ -126,11 +184,23 @@ impl DumpFolder {
 
     /// Like [`Self::file`], with the SHA-256 of the manifest.
     pub(super) fn known_file(&self, name: &str) -> Option<(PathBuf, Option<[u8; 32]>)> {
+        let (dump, package) = self.package(name)?;
+        Some((self.root.join(&dump.name).join(name), package.manifest))
+    }
+
+    /// Dump and package to which a file name belongs.
+    fn package(&self, name: &str) -> Option<(&Dump, &Package)> {
         let (stem, _) = name.rsplit_once('.')?;
         let (dump, _) = stem.rsplit_once('-')?;
         let dump = self.dumps.iter().rev().find(|known| known.name == dump)?;
         let package = dump.packages.iter().find(|package| package.stem == stem)?;
-        Some((self.root.join(&dump.name).join(name), package.manifest))
+        Some((dump, package))
+    }
+
+    /// The shared file `STEM.zip` or `STEM.xml`, if a complete dump has the file.
+    pub(super) fn shared_file(&self, name: &str) -> Option<SharedFile> {
+        let (dump, _) = self.package(name)?;
+        self.shared.as_ref()?.known().1.item(&dump.name)?.file(name).cloned()
     }
 
     /// Sets aside the dumps before the last gap, which exists because a dump between them was
@@ -167,11 +237,6 @@ impl DumpFolder {
         Ok(found)
     }
 
-    /// Like [`Self::remove_first`], for all dumps.
-    pub(super) fn remove_all(&mut self) {
-        self.remove_first(self.dumps.len());
-    }
-
     /// Removes the first dumps and their files. A file that is being sent remains readable.
     pub(super) fn remove_first(&mut self, count: usize) {
         for dump in self.dumps.drain(..count.min(self.dumps.len())) {
@@ -180,6 +245,30 @@ impl DumpFolder {
             discard([folder.join(RECORD), folder]);
         }
     }
+}
+
+/// Dumps of a folder, or of the shared record that was read last.
+pub(super) fn current(dump_folder: &Mutex<DumpFolder>) -> MutexGuard<'_, DumpFolder> {
+    let mut dump_folder = dump_folder.lock().unwrap_or_else(PoisonError::into_inner);
+    dump_folder.follow();
+    dump_folder
+}
+
+/// Removes the number of first dumps that `count` returns.
+pub(super) fn retire_first(
+    dump_folder: &Mutex<DumpFolder>,
+    count: impl FnOnce(&DumpFolder) -> usize,
+) -> Result<(), SharedError> {
+    let mut locked = current(dump_folder);
+    let count = count(&locked).min(locked.dumps.len());
+    let Some(shared) = locked.shared.clone() else {
+        locked.remove_first(count);
+        return Ok(());
+    };
+    let old: BTreeSet<_> = locked.dumps.iter().take(count).map(|dump| dump.name.clone()).collect();
+    // Requests do not wait for the store.
+    drop(locked);
+    if old.is_empty() { Ok(()) } else { shared.withdraw(|item| old.contains(&item.name)) }
 }
 
 /// Renames a dump so that it is stored but not published, because other copies of its changes may

@@ -1,6 +1,7 @@
 //! Reasons why a dump or a package is not available.
 
 use crate::made::Failure;
+use crate::made::shared::SharedError;
 use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
@@ -34,11 +35,13 @@ pub(super) enum DumpError {
         "the bytes of a change to `{key}` are no longer available: {why} (help: let the set keep versions)"
     )]
     NotKept { key: String, why: String },
+    #[error("cannot share the dump with other nodes")]
+    Shared(#[from] SharedError),
 }
 
 impl Failure for DumpError {
     fn is_stop(&self) -> bool {
-        matches!(self, Self::Cancelled)
+        matches!(self, Self::Cancelled | Self::Shared(SharedError::Stopped))
     }
 
     fn is_lasting(&self) -> bool {

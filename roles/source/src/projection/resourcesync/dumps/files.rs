@@ -6,11 +6,9 @@
 //! for some time.
 
 use super::{Since, SinceError, Which};
-use crate::publish::files::{FileContent, FileError, PublishedFile};
+use crate::publish::files::{FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_webtypes::W3cDatetime;
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A file of a set; `S` is a reference to the set, or the set's name.
@@ -45,16 +43,11 @@ impl FilePath<&Arc<PublishedSet>> {
 }
 
 fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileError> {
-    let path = set.dumps().map_or(Ok(None), |dumps| dumps.whole_file(name));
-    let path = path.map_err(|cause| FileError::Failed {
-        detail: "the manifest of the package is damaged".to_owned(),
-        cause: cause.into(),
-    })?;
-    let file = path.and_then(|path| File::open(path).ok());
+    let content = set.dumps().map_or(Ok(None), |dumps| dumps.open(name))?;
     let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
-    let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
+    let content = content.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
     Ok(PublishedFile {
-        content: FileContent::File(file),
+        content,
         gzip: None,
         content_type: content_type(name).into(),
         set: Arc::clone(set),
@@ -72,9 +65,8 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
         return Err(FileError::BadQuery(detail.to_owned()));
     };
     let dumps = set.dumps().ok_or_else(|| refusal(SinceError::Disabled))?;
-    let path = dumps.since(since, which).map_err(refusal)?;
-    let name = path.file_name().map(Path::new).and_then(Path::to_str);
-    let (Ok(file), Some(name)) = (File::open(&path), name) else {
+    let name = dumps.since_name(since, which).map_err(refusal)?;
+    let Some(content) = dumps.open(&name)? else {
         return Err(FileError::Later {
             detail: "the package is being replaced".to_owned(),
             seconds: 1,
@@ -82,9 +74,9 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
     };
     let location = Some(set.urls.package(name.trim_end_matches(".zip")));
     Ok(PublishedFile {
-        content: FileContent::File(file),
+        content,
         gzip: None,
-        content_type: content_type(name).into(),
+        content_type: content_type(&name).into(),
         set: Arc::clone(set),
         location,
         freshness: Freshness::Revalidate,

@@ -2,13 +2,15 @@
 //! removes old dumps.
 
 use super::changes::{self, Range, Which};
-use super::dump_folder::{CHANGES, DumpFolder};
+use super::dump_folder::{CHANGES, DumpFolder, current, retire_first};
 use super::permit::Permit;
 use super::record::{Dump, DumpKind};
+use super::shared_dumps::{self, SharedDumps};
 use super::since::{self, Since};
-use super::{Cancel, DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
+use super::{Cancel, DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::Representations;
-use crate::made::{Attempts, Making, Signal, Worker, discard};
+use crate::made::shared::SharedFiles;
+use crate::made::{Attempts, Making, Signal, Worker};
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Meter, Position, SetId};
 use abreast_webtypes::{Timestamp, count_of};
@@ -21,11 +23,6 @@ use std::{fmt, io};
 
 /// Least seconds until a dump that could not be made may be asked for again.
 const RETRY: u32 = 10;
-/// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as
-/// the set.
-const MOST_REPLACED: usize = 4;
-/// A package made on demand is kept so long.
-const SINCE_AGE: Duration = Duration::from_secs(3_600);
 /// Longest wait of a request for a file that is being changed.
 const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -47,6 +44,7 @@ pub struct DumpSet {
 pub struct Dumps {
     log: Arc<dyn ChangeLog>,
     folder: PathBuf,
+    shared: Option<Arc<SharedFiles>>,
     signal: Arc<Signal>,
     pub(super) making_since: AtomicUsize,
 }
@@ -74,12 +72,14 @@ impl Dumper {
 /// Dumps of one set, and their making.
 pub struct SetDumps {
     pub(super) shared: Arc<Dumps>,
-    set: DumpSet,
-    resources: Mutex<DumpFolder>,
-    changes: Mutex<DumpFolder>,
-    since: Mutex<DumpFolder>,
+    pub(super) set: DumpSet,
+    pub(super) resources: Mutex<DumpFolder>,
+    pub(super) changes: Mutex<DumpFolder>,
+    pub(super) since: Mutex<DumpFolder>,
+    /// The groups of the dumps, if several nodes share them.
+    pub(super) groups: Option<SharedDumps>,
     /// Manifests that were compared with their digests since the start.
-    whole: Mutex<HashSet<PathBuf>>,
+    pub(super) whole: Mutex<HashSet<PathBuf>>,
     /// Whether a Resource Dump was requested.
     wanted: AtomicBool,
     /// Whether an operator requested all dumps, of any age.
@@ -108,14 +108,22 @@ struct Plan {
     checked: u64,
     /// Whether the last attempt found that a Resource Dump is not possible.
     impossible: bool,
+    /// Number of the shared record for which the plan was made.
+    stamp: Option<u64>,
 }
 
 impl Dumps {
-    /// Creates the dumps of a Source in this folder.
-    pub fn new(log: Arc<dyn ChangeLog>, folder: impl Into<PathBuf>) -> Arc<Self> {
+    /// Creates the dumps of a Source in this folder. With `shared`, one node makes the dumps and all
+    /// nodes serve them; the folder has local copies.
+    pub fn new(
+        log: Arc<dyn ChangeLog>,
+        folder: impl Into<PathBuf>,
+        shared: Option<Arc<SharedFiles>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             log,
             folder: folder.into(),
+            shared,
             signal: Arc::default(),
             making_since: AtomicUsize::new(0),
         })
@@ -127,8 +135,14 @@ impl Dumps {
     /// The folder cannot be created, read or cleared.
     pub fn open_set(self: &Arc<Self>, set: DumpSet) -> io::Result<Arc<SetDumps>> {
         let root = self.folder.join(&set.slug);
-        let dump_folder = |name: &str, kind, prefix| {
-            DumpFolder::open(root.join(name), kind, prefix, set.urls.clone())
+        let of_set = self.shared.as_ref().map(|shared| shared.of_set(&set.slug));
+        let groups = of_set.map(|of_set| SharedDumps::open(&of_set, &root)).transpose()?;
+        let dump_folder = |name: &str, kind, prefix: &'static str| match &groups {
+            None => DumpFolder::open(root.join(name), kind, prefix, set.urls.clone()),
+            Some(groups) => {
+                let (group, urls) = (Arc::clone(groups.group(prefix)), set.urls.clone());
+                Ok(DumpFolder::of_nodes(root.join(name), kind, prefix, urls, group))
+            }
         };
         let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
         // Clients do not know the URLs of packages made on demand by an earlier process.
@@ -138,11 +152,13 @@ impl Dumps {
         let attempts = |kind: &str| {
             Attempts::new(format!("make the dump of {kind} of the set `{}`", set.slug))
         };
-        Ok(Arc::new(SetDumps {
+        let resources = dump_folder("resources", DumpKind::Resources, "resources-")?;
+        let dumps = Arc::new(SetDumps {
             shared: Arc::clone(self),
-            resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
+            resources: Mutex::new(resources),
             changes: Mutex::new(changes),
             since: Mutex::new(since),
+            groups,
             whole: Mutex::default(),
             wanted: AtomicBool::new(false),
             at_once: AtomicBool::new(false),
@@ -153,7 +169,18 @@ impl Dumps {
             making: RwLock::default(),
             meter: OnceLock::new(),
             set,
-        }))
+        });
+        if let Some(groups) = &dumps.groups {
+            let weak = Arc::downgrade(&dumps);
+            groups.on_request(move |at_once| {
+                if let Some(dumps) = weak.upgrade() {
+                    let flag = if at_once { &dumps.at_once } else { &dumps.wanted };
+                    flag.store(true, Ordering::Relaxed);
+                    dumps.shared.signal.wake();
+                }
+            });
+        }
+        Ok(dumps)
     }
 
     /// Starts a thread that makes the due dumps of these sets.
@@ -185,29 +212,32 @@ impl SetDumps {
 
     /// Newest complete Resource Dump, if there is one.
     pub fn newest_resources(&self) -> Option<Arc<Dump>> {
-        lock(&self.resources).dumps.last().cloned()
+        current(&self.resources).dumps.last().cloned()
     }
 
     /// Stored Resource Dumps of the set, oldest first.
     pub fn resources(&self) -> Vec<Arc<Dump>> {
-        lock(&self.resources).dumps.clone()
+        current(&self.resources).dumps.clone()
     }
 
     /// Time span that all packages of changes cover, if there are any.
     pub fn changes_span(&self) -> Option<(Timestamp, Timestamp)> {
-        let dump_folder = lock(&self.changes);
+        let dump_folder = current(&self.changes);
         Some((dump_folder.dumps.first()?.begin, dump_folder.dumps.last()?.end))
     }
 
     /// Packages of changes, oldest first, without a gap.
     pub fn changes(&self) -> Vec<Arc<Dump>> {
-        lock(&self.changes).dumps.clone()
+        current(&self.changes).dumps.clone()
     }
 
     /// Whether a Resource Dump of the set is not possible, because resources are on another server;
     /// as of the last attempt.
     pub fn impossible(&self) -> bool {
-        lock(&self.plan).impossible
+        match &self.groups {
+            Some(groups) => groups.resources.known().1.impossible,
+            None => lock(&self.plan).impossible,
+        }
     }
 
     /// Error of the last attempt at a Resource Dump, and seconds until the next attempt on request.
@@ -230,7 +260,7 @@ impl SetDumps {
 
     /// Requests a Resource Dump, which is made unless the newest one is too recent.
     pub fn ask(&self) {
-        if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
+        if (!self.set.options.scheduled || current(&self.resources).dumps.is_empty())
             && !self.wanted.swap(true, Ordering::Relaxed)
         {
             self.shared.signal.wake();
@@ -244,41 +274,16 @@ impl SetDumps {
         self.shared.signal.wake();
     }
 
-    /// Path of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
-    pub fn file(&self, name: &str) -> Option<PathBuf> {
-        self.known_file(name).map(|(path, _)| path)
-    }
-
-    fn known_file(&self, name: &str) -> Option<(PathBuf, Option<[u8; 32]>)> {
-        [&self.resources, &self.changes, &self.since]
-            .into_iter()
-            .find_map(|dump_folder| lock(dump_folder).known_file(name))
-    }
-
-    /// Path of a package or of its undamaged manifest; a damaged manifest is restored from the
-    /// package.
-    pub(super) fn whole_file(&self, name: &str) -> io::Result<Option<PathBuf>> {
-        let Some((path, Some(digest))) = self.known_file(name) else { return Ok(self.file(name)) };
-        if path.extension().is_some_and(|ending| ending == "xml")
-            && !lock(&self.whole).contains(&path)
-        {
-            if !manifest::is_whole(&path, &digest)? {
-                tracing::warn!("the manifest `{name}` is damaged, and is taken from its package");
-                manifest::restore(&path, &digest)?;
-            }
-            let mut whole = lock(&self.whole);
-            // Remove the paths of deleted dumps.
-            whole.retain(|path| path.exists());
-            whole.insert(path.clone());
-        }
-        Ok(Some(path))
-    }
-
     /// Path of one package with all changes since a point. Blocks while the package is made.
     ///
     /// # Errors
     /// The package is not available; see [`SinceError`].
     pub fn since(&self, since: Since, which: Which) -> Result<PathBuf, SinceError> {
+        self.file(&self.since_name(since, which)?).ok_or(SinceError::Busy)
+    }
+
+    /// File name of the package with all changes since a point. Blocks while the package is made.
+    pub(super) fn since_name(&self, since: Since, which: Which) -> Result<String, SinceError> {
         let range = since::range(self.log(), self.set.id, since, which)?;
         let _making = self.making.read().unwrap_or_else(PoisonError::into_inner);
         if self.stopped.load(Ordering::SeqCst) {
@@ -291,9 +296,9 @@ impl SetDumps {
             patience: self.set.options.patience.min(SINCE_PATIENCE),
             ..self.set.options.clone()
         };
-        let path = since::package(&self.job(&options), &self.since, &range, limit)?;
+        let name = since::package(&self.job(&options), &self.since, &range, limit)?;
         metrics::counter!("abreast_dump_since_total", "set" => self.set.slug.clone()).increment(1);
-        Ok(path)
+        Ok(name)
     }
 
     fn log(&self) -> &dyn ChangeLog {
@@ -323,6 +328,10 @@ impl SetDumps {
         if self.stopped.load(Ordering::SeqCst) {
             return;
         }
+        if let Some(groups) = self.groups.as_ref().filter(|groups| !groups.is_mine()) {
+            let take = |flag: &AtomicBool| flag.swap(false, Ordering::Relaxed);
+            return groups.request(take(&self.wanted), take(&self.at_once));
+        }
         // A request during an import is carried out after the import.
         let is_importing = self.log().head(self.set.id).is_ok_and(|head| head.importing);
         let at_once = !is_importing && self.at_once.swap(false, Ordering::Relaxed);
@@ -338,17 +347,24 @@ impl SetDumps {
     }
 
     fn make_resource_dump(&self, at_once: bool) {
+        let stamp = current(&self.resources).stamp;
         if self.resource_dump_is_due(at_once) {
             let job = self.job(&self.set.options);
-            let name = lock(&self.resources).name(now());
+            let name = current(&self.resources).name(now());
             let made = self.attempt(DumpKind::Resources, || {
-                made(&self.resources, &name, |folder| resources::make(&job, folder, &name))
-                    .map(Some)
+                let make = |folder: &Path| resources::make(&job, folder, &name);
+                made(&self.resources, &name, stamp, job.cancel, make)
             });
             job.meter.end();
             // The next request gets the new dump, or starts another attempt.
             self.wanted.store(false, Ordering::Relaxed);
-            lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
+            let impossible = matches!(made, Err(DumpError::Elsewhere(_)));
+            lock(&self.plan).impossible = impossible;
+            if let Some(groups) = &self.groups
+                && let Err(error) = groups.resources.note_impossible(impossible)
+            {
+                tracing::warn!("cannot note for other nodes whether dumps are possible: {error}");
+            }
         }
     }
 
@@ -358,11 +374,17 @@ impl SetDumps {
             return false;
         }
         let asked = at_once || self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
-        match lock(&self.resources).dumps.last() {
+        let dump_folder = current(&self.resources);
+        match dump_folder.dumps.last() {
             None => asked,
             Some(newest) => {
+                let every = self.set.options.every;
                 let is_over = || {
-                    at_once || self.of_resources.is_over(self.set.options.every, newest.end, now())
+                    at_once
+                        || match dump_folder.published {
+                            Some(last) => Attempts::is_over_of_nodes(every, last, now()),
+                            None => self.of_resources.is_over(every, newest.end, now()),
+                        }
                 };
                 // A dump of an earlier log may have resources that the set does not have.
                 let due = asked
@@ -380,14 +402,15 @@ impl SetDumps {
         let head = self.log().head(self.set.id).ok().filter(|_| at_once);
         let wanted = head.map_or(Position(0), |head| head.position);
         let make = || {
+            let stamp = self.follow_changes();
             let Some(range) = self.next_changes(wanted)? else { return Ok(None) };
             let job = self.job(&self.set.options);
-            let name = lock(&self.changes).name(range.until);
-            let dump = made(&self.changes, &name, |folder| {
+            let name = current(&self.changes).name(range.until);
+            let dump = made(&self.changes, &name, stamp, job.cancel, |folder| {
                 changes::make_patiently(&job, &range, folder, &name)
             });
             job.meter.end();
-            let dump = dump?;
+            let Some(dump) = dump? else { return Ok(None) };
             lock(&self.plan).covered = Some((range.last, range.until));
             Ok(Some(dump))
         };
@@ -395,6 +418,17 @@ impl SetDumps {
             && !self.of_changes.rests()
             && matches!(self.attempt(DumpKind::Changes, make), Ok(Some(_)))
         {}
+    }
+
+    /// Forgets the plan if another node has changed the packages. Returns the number of the shared
+    /// record for which the plan is valid.
+    fn follow_changes(&self) -> Option<u64> {
+        let stamp = current(&self.changes).stamp;
+        let mut plan = lock(&self.plan);
+        if plan.stamp != stamp {
+            (plan.covered, plan.checked, plan.stamp) = (None, 0, stamp);
+        }
+        stamp
     }
 
     /// Changes for the next package, if one is due, or if changes up to `wanted` are not covered.
@@ -410,8 +444,12 @@ impl SetDumps {
                 Some(covered) => covered,
                 None => self.begin_of_changes()?,
             };
-            let due =
-                covered < wanted || self.of_changes.is_over(self.set.options.every, from, now());
+            let every = self.set.options.every;
+            let is_over = match current(&self.changes).published {
+                Some(last) => Attempts::is_over_of_nodes(every, last.max(from), now()),
+                None => self.of_changes.is_over(every, from, now()),
+            };
+            let due = covered < wanted || is_over;
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
@@ -438,7 +476,7 @@ impl SetDumps {
                  are not kept, or are on another server (help: let the set keep versions, and put records of resources elsewhere \
                  in a set of their own)"
                 );
-                lock(&self.changes).remove_all();
+                retire_first(&self.changes, |folder| folder.dumps.len())?;
                 (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
                 lock(&self.plan).covered = Some((position, range.from));
                 if position == last {
@@ -453,7 +491,7 @@ impl SetDumps {
     fn begin_of_changes(&self) -> Result<(Position, Timestamp), DumpError> {
         let set = self.set.id;
         let head = self.log().head(set)?;
-        let end = lock(&self.changes).dumps.last().map(|dump| dump.end);
+        let end = current(&self.changes).dumps.last().map(|dump| dump.end);
         match end {
             Some(end) if end >= head.created => {
                 return Ok(since::position_at(self.log(), set, end)?);
@@ -463,7 +501,7 @@ impl SetDumps {
                     "the Change Dump begins again: its log was begun again after the last package, and changes between \
                      them are not known"
                 );
-                lock(&self.changes).remove_all();
+                retire_first(&self.changes, |folder| folder.dumps.len())?;
             }
             None => {}
         }
@@ -504,64 +542,30 @@ impl SetDumps {
         }
         made
     }
-
-    /// Removes dumps that are too old or too many.
-    fn retire(&self) {
-        let options = &self.set.options;
-        let mut dump_folder = lock(&self.resources);
-        let most = options.keep.max(1);
-        while dump_folder.dumps.len() > most
-            && (age(dump_folder.dumps[1].end) >= options.grace
-                || dump_folder.dumps.len() > most + MOST_REPLACED)
-        {
-            dump_folder.remove_first(1);
-        }
-        drop(dump_folder);
-        let mut dump_folder = lock(&self.changes);
-        let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
-        // Dumps that were set aside are the oldest, and are removed first.
-        let aside = dump_folder.aside().unwrap_or_default();
-        bytes += aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        for (path, of_path) in aside {
-            if bytes > options.changes_size {
-                bytes = bytes.saturating_sub(of_path);
-                discard([path]);
-            }
-        }
-        while dump_folder.dumps.len() > 1 && bytes > options.changes_size {
-            bytes -= dump_folder.dumps[0].bytes();
-            dump_folder.remove_first(1);
-        }
-        drop(dump_folder);
-        let mut dump_folder = lock(&self.since);
-        let root = dump_folder.root().to_owned();
-        let old = |dump: &Dump| {
-            let made = root.join(&dump.name).metadata().and_then(|folder| folder.modified());
-            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SINCE_AGE))
-        };
-        while dump_folder.dumps.first().is_some_and(|dump| old(dump)) {
-            dump_folder.remove_first(1);
-        }
-    }
 }
 
-/// Makes a dump in a temporary folder, and publishes the complete dump.
+/// Makes a dump in a temporary folder, and publishes the complete dump. `stamp` is the number of the
+/// shared record for which the dump is due.
 fn made(
     dump_folder: &Mutex<DumpFolder>,
     name: &str,
+    stamp: Option<u64>,
+    cancel: Cancel<'_>,
     make: impl FnOnce(&Path) -> Result<Dump, DumpError>,
-) -> Result<Arc<Dump>, DumpError> {
-    let root = lock(dump_folder).root().to_owned();
+) -> Result<Option<Arc<Dump>>, DumpError> {
+    let (root, shared) = {
+        let dump_folder = lock(dump_folder);
+        (dump_folder.root().to_owned(), dump_folder.shared.clone())
+    };
+    if let Some(shared) = shared {
+        tracing::info!("making the dump `{name}`");
+        return shared_dumps::made(dump_folder, &shared, stamp, cancel, make);
+    }
     let mut making = Making::begin(&root);
     let folder = making.folder(name).map_err(DumpError::Write)?;
     tracing::info!("making the dump `{name}`");
     let dump = make(&folder)?;
-    lock(dump_folder).announce(making, dump).map_err(DumpError::Write)
-}
-
-/// Age of a time; zero if the clock is behind the time.
-fn age(time: Timestamp) -> Duration {
-    Duration::from_micros(u64::try_from(now().as_micros() - time.as_micros()).unwrap_or(0))
+    lock(dump_folder).announce(making, dump).map(Some).map_err(DumpError::Write)
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,14 +3,15 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `keeper.rs` | when each dump is made, and when it is removed |
+//! | `keeper.rs`, `retire.rs` | when each dump is made, and when it is removed |
 //! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
 //! | `copy.rs` | copying of verified bytes into a package |
 //! | `parts.rs`, `package.rs` | writing a package, and starting the next |
 //! | `manifest.rs` | check and restoration of manifests |
 //! | `derived.rs` | files made from packages on request |
 //! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, and recovery after a crash |
-//! | `files.rs` | paths of packages |
+//! | `shared_dumps.rs` | dumps that several nodes share |
+//! | `files.rs`, `lookup.rs` | paths of packages, and their files |
 //! | `check.rs` | checking complete dumps for damage |
 
 mod changes;
@@ -21,6 +22,7 @@ mod dump_folder;
 mod error;
 mod files;
 pub(crate) mod keeper;
+mod lookup;
 mod manifest;
 mod options;
 mod package;
@@ -28,6 +30,8 @@ mod parts;
 mod permit;
 mod record;
 mod resources;
+mod retire;
+mod shared_dumps;
 mod since;
 
 pub use changes::Which;

@@ -1,16 +1,18 @@
 //! Packages with the changes since a point, made on demand.
 
 use super::changes::{self, Range, Which};
-use super::dump_folder::{DumpFolder, compact};
+use super::dump_folder::{DumpFolder, compact, current};
 use super::error::SinceError;
-use super::{DumpError, Job};
+use super::record::Dump;
+use super::{DumpError, Job, shared_dumps};
 use crate::made::Making;
+use crate::made::shared::{Attempt, Item, SharedError, SharedGroup};
 use abreast_core::{ChangeLog, LogError, Page, Position, SetId};
 use abreast_resourcesync::v1_1::SPEC_MAX_ENTRIES;
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Mutex;
 
 /// Packages kept for further requests.
 const MOST_KEPT: usize = 8;
@@ -111,22 +113,22 @@ pub(super) fn page_of(
     Ok(found)
 }
 
-/// Package of a range, which is made if it does not exist.
+/// File name of the package of a range, which is made if it does not exist.
 pub(super) fn package(
     job: &Job<'_>,
     dump_folder: &Mutex<DumpFolder>,
     range: &Range,
     limit: u64,
-) -> Result<PathBuf, SinceError> {
+) -> Result<String, SinceError> {
     let (from, until) = (compact(range.from), compact(range.until));
-    let lock = || dump_folder.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || current(dump_folder);
     let name = match range.which {
         Which::Every => format!("since-{from}-{until}"),
         Which::Last => format!("since-last-{from}-{until}"),
     };
     let file = format!("{name}-1.zip");
-    if let Some(path) = lock().file(&file) {
-        return Ok(path);
+    if lock().file(&file).is_some() {
+        return Ok(file);
     }
     let weight = changes::weigh(job, range).map_err(failed)?;
     if weight.bytes > limit || weight.changes > SPEC_MAX_ENTRIES {
@@ -134,6 +136,10 @@ pub(super) fn package(
     }
     if let Some((position, _)) = changes::last_missing(job, range).map_err(failed)? {
         return Err(SinceError::NotKept { position: position.0 });
+    }
+    let shared = lock().shared.clone();
+    if let Some(shared) = shared {
+        return package_of_nodes(job, dump_folder, &shared, range, &name, limit).map(|()| file);
     }
     let root = lock().root().to_owned();
     let mut making = Making::begin(&root);
@@ -145,15 +151,10 @@ pub(super) fn package(
         Err(error) => return Err(SinceError::Failed(Box::new(error))),
     };
     // Another request may have completed the package meanwhile.
-    if let Some(path) = lock().file(&file) {
-        return Ok(path);
+    if lock().file(&file).is_some() {
+        return Ok(file);
     }
-    let dump = match changes::make_patiently(job, range, &folder, &name) {
-        Ok(dump) if dump.packages.len() > 1 => return Err(SinceError::TooLarge { limit }),
-        Ok(dump) => dump,
-        Err(DumpError::NotKept { .. }) => return Err(SinceError::Unsettled),
-        Err(error) => return Err(failed(error)),
-    };
+    let dump = make(job, range, &folder, &name, limit)?;
     let mut dump_folder = lock();
     dump_folder.announce(making, dump).map_err(|error| SinceError::Failed(Box::new(error)))?;
     while dump_folder.dumps.len() > MOST_KEPT
@@ -161,7 +162,55 @@ pub(super) fn package(
     {
         dump_folder.remove_first(1);
     }
-    dump_folder.file(&file).ok_or(SinceError::Busy)
+    dump_folder.file(&file).map(|_| file).ok_or(SinceError::Busy)
+}
+
+fn make(
+    job: &Job<'_>,
+    range: &Range,
+    folder: &Path,
+    name: &str,
+    limit: u64,
+) -> Result<Dump, SinceError> {
+    match changes::make_patiently(job, range, folder, name) {
+        Ok(dump) if dump.packages.len() > 1 => Err(SinceError::TooLarge { limit }),
+        Ok(dump) => Ok(dump),
+        Err(DumpError::NotKept { .. }) => Err(SinceError::Unsettled),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Makes and publishes a package that all nodes serve. The node does not need the turn, and another
+/// node may publish the same package first.
+fn package_of_nodes(
+    job: &Job<'_>,
+    dump_folder: &Mutex<DumpFolder>,
+    shared: &SharedGroup,
+    range: &Range,
+    name: &str,
+    limit: u64,
+) -> Result<(), SinceError> {
+    let attempt = Attempt::begin_any(shared).map_err(|error| failed(error.into()))?;
+    if shared.known().1.item(name).is_some() {
+        return Ok(());
+    }
+    let dump = make(job, range, attempt.folder(), name, limit)?;
+    let surplus = |items: &[Item]| {
+        let bytes = |item: &Item| item.files.iter().map(|file| file.length).sum::<u64>();
+        let mut left = items.iter().map(bytes).sum::<u64>();
+        let is_surplus = |(place, item): &(usize, &Item)| {
+            let surplus =
+                items.len() - place > MOST_KEPT || left > limit.saturating_mul(MOST_PARTS);
+            left -= bytes(item);
+            surplus
+        };
+        items.iter().enumerate().take_while(is_surplus).count()
+    };
+    let finished = shared_dumps::finished(&current(dump_folder), &dump, false, &surplus);
+    match attempt.publish(finished, &|| job.cancel.is_wanted()) {
+        Err(SharedError::Published) => Ok(()),
+        published => published.map_err(|error| failed(error.into())),
+    }
 }
 
 fn bytes(dump_folder: &DumpFolder) -> u64 {
@@ -170,8 +219,9 @@ fn bytes(dump_folder: &DumpFolder) -> u64 {
 
 fn failed(error: DumpError) -> SinceError {
     match error {
-        DumpError::Cancelled => SinceError::Busy,
+        DumpError::Cancelled | DumpError::Shared(SharedError::Stopped) => SinceError::Busy,
         DumpError::Importing => SinceError::Importing,
+        DumpError::Shared(error) if error.retry().is_some() => SinceError::Busy,
         error => SinceError::Failed(Box::new(error)),
     }
 }

@@ -20,13 +20,12 @@ use super::values::Limits;
 use crate::made::MadeFile;
 use crate::projection::plain_number;
 use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
-use crate::publish::files::{FileContent, FileError, PublishedFile};
+use crate::publish::files::{FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet, SetUrls};
 use abreast_resourcesync::v0_1::{DUMP, Link};
 use manifest::Manifest;
 pub(crate) use manifest::PartCounter;
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -248,10 +247,7 @@ impl SetDump<'_> {
                 (package.clone(), *part, Freshness::Revalidate)
             }
         };
-        let described = dumps
-            .resources()
-            .into_iter()
-            .find_map(|dump| dump.packages.iter().find(|known| known.stem == package).cloned());
+        let described = dumps.described(&package)?;
         let parts = described.and_then(|described| self.parts(dumps, &described).ok());
         let parts = parts.filter(|parts| part <= *parts).ok_or_else(none)?;
         let url = self.url(&package, part, path.format);
@@ -276,10 +272,11 @@ impl SetDump<'_> {
                 detail: "the dump could not be made".to_owned(),
                 cause: Box::new(cause),
             },
+            Derived::Refused(refused) => refused,
         })?;
         let location = (freshness == Freshness::Revalidate).then(|| url.clone());
         Ok(PublishedFile {
-            content: FileContent::File(File::open(made).map_err(|_| none())?),
+            content: made,
             gzip: None,
             content_type: path.format.media_type().into(),
             set: Arc::clone(self.set),
