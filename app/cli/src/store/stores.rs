@@ -251,8 +251,8 @@ impl Stores {
             return Ok(Some(Arc::clone(files)));
         }
         let lease = self.lease("made")?;
-        let turn = Arc::new(move || lease.is_held());
-        let options = SharedOptions { turn, ..SharedOptions::default() };
+        let mut options = SharedOptions::default();
+        options.turn = Arc::new(move || lease.is_held());
         let started = SharedFiles::start(crate::store::bucket::made_files(bucket)?, options);
         let started = started.context("cannot start the thread of made files")?;
         Ok(Some(Arc::clone(shared.files.get_or_init(|| started))))

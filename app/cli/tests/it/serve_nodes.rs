@@ -79,9 +79,9 @@ impl Nodes {
             self.place.join(format!("scratch-{number}")),
         );
         let text = format!(
-            "data = \"{}\"\ncontents = \"s3://bucket/{{}}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
+            "data = \"{}\"\ncontents = \"s3://bucket/abreast\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
              [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n\
-             [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{{{ changes = true }}}}\n\
+             [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{ changes = true }}\n\
              [[set]]\nname = \"notes\"\norigin = \"records\"\n\
              [[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = \"{}\"\nnamespace = \"http://example.org/p/\"\n\
              [[set]]\nname = \"things\"\norigin = \"rdf\"\nnamespace = \"http://example.org/t/\"\n",
@@ -90,8 +90,7 @@ impl Nodes {
             self.url(),
             self.papers().display(),
             self.place.join("people").display(),
-        )
-        .replace("{}", "abreast");
+        );
         std::fs::write(&config, text).unwrap();
         let log = self.place.join(format!("{number}.log"));
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
