@@ -44,7 +44,7 @@ impl PostgresDatabase {
     /// Starts to take leases of parts of the work of a Source for a node.
     ///
     /// # Errors
-    /// The system cannot start a thread, or has no random numbers.
+    /// The system cannot start a thread, or does not give random numbers.
     pub fn leases(&self, node: &NodeOptions) -> Result<PostgresLeases, LogError> {
         PostgresLeases::start(Arc::clone(&self.client), node.name.clone(), node.lease)
     }

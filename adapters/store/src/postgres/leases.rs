@@ -89,7 +89,7 @@ impl PostgresLeases {
     /// Starts to take leases for a node with this name.
     ///
     /// # Errors
-    /// The system cannot start a thread, or has no random numbers.
+    /// The system cannot start a thread, or does not give random numbers.
     pub(crate) fn start(
         client: Arc<Client>,
         node: String,

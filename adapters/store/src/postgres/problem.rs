@@ -15,7 +15,7 @@ pub enum DatabaseProblem {
     Denied,
     /// The URL is wrong, or the database does not exist or has another encoding.
     Unusable,
-    /// Any failure that has no other kind.
+    /// Any failure of another kind.
     Other,
 }
 
@@ -38,7 +38,7 @@ impl DatabaseError {
     }
 }
 
-/// Whether a secure connection failed. The library has no other way to distinguish this.
+/// Whether a secure connection failed. The library does not distinguish this in another way.
 pub(crate) fn is_tls(error: &tokio_postgres::Error) -> bool {
     error.to_string().contains("TLS handshake")
 }

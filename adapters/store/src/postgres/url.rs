@@ -37,7 +37,7 @@ pub struct UrlFault {
 /// Checks the URL of a database and its parameters. The texts do not contain a password.
 ///
 /// # Errors
-/// The URL has another form, an unknown parameter or a wrong value, or names no host.
+/// The URL has another form, an unknown parameter or a wrong value, or lacks a host.
 pub fn check_url(url: &str) -> Result<(), UrlFault> {
     read_url(url).map(drop)
 }

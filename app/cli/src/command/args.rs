@@ -219,13 +219,8 @@ pub(crate) struct ServeArgs {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) node: crate::config::database::NodeArgs,
-    /// Bucket for the contents of sets, if the store is in a database
-    #[arg(
-        long,
-        value_name = "s3://BUCKET/PREFIX",
-        env = "ABREAST_CONTENTS",
-        help_heading = "Several nodes"
-    )]
+    /// Bucket for the contents of sets, if the store is in a database: s3://BUCKET/PREFIX
+    #[arg(long, value_name = "URL", env = "ABREAST_CONTENTS", help_heading = "Several nodes")]
     pub(crate) contents: Option<String>,
     #[command(flatten)]
     pub(crate) progress: crate::program::progress::ProgressArgs,

@@ -94,7 +94,7 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
     let place = args.what.as_deref().unwrap_or(".");
     let access = |net: &mut _| args.access.apply(place, net).map_err(|error| error.to_string());
     let subject = match (file, &args.config) {
-        (Some(file), Some(path)) => Subject::Configuration(configuration(file, path)),
+        (Some(file), Some(path)) => Subject::Configuration(Box::new(configuration(file, path))),
         _ if is_url(place) => Subject::Address(AddressSubject {
             url: place.to_owned(),
             has_proxy: args.access.proxy.is_some(),

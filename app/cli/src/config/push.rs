@@ -397,7 +397,7 @@ impl Delivery {
     }
 }
 
-/// The publisher of a site, for those who need no more of it.
+/// The publisher of a site, for code that needs nothing else.
 pub(crate) struct SitePublisher(pub(crate) Arc<Site>);
 
 impl std::ops::Deref for SitePublisher {

@@ -15,7 +15,7 @@ pub(crate) fn contents(url: &str, scratch: &Path) -> Result<Arc<dyn ContentStore
     use abreast_objects::{S3Contents, S3ContentsOptions};
     use anyhow::Context as _;
     let mut options = S3ContentsOptions::new(bucket_at(url));
-    options.temporary = scratch.to_owned();
+    scratch.clone_into(&mut options.temporary);
     let contents = S3Contents::open(options);
     Ok(Arc::new(contents.with_context(|| format!("cannot open the contents in `{url}`"))?))
 }

@@ -27,7 +27,7 @@ mod connected {
     /// A database that is open for this process.
     #[derive(Clone, Debug)]
     pub(crate) struct Database {
-        database: PostgresDatabase,
+        postgres: PostgresDatabase,
         node: NodeOptions,
         leases: Arc<OnceLock<Arc<PostgresLeases>>>,
     }
@@ -42,7 +42,7 @@ mod connected {
             let database =
                 database.with_context(|| format!("cannot open the database {}", config.shown()))?;
             let node = NodeOptions { name: config.node.clone(), lease: config.lease };
-            Ok(Self { database, node, leases: Arc::default() })
+            Ok(Self { postgres: database, node, leases: Arc::default() })
         }
 
         /// The change log.
@@ -50,7 +50,7 @@ mod connected {
         /// # Errors
         /// The system cannot start a thread.
         pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
-            Ok(Arc::new(self.database.log()?))
+            Ok(Arc::new(self.postgres.log()?))
         }
 
         /// The lease of a part of the work, of which one node at a time does each part.
@@ -74,7 +74,7 @@ mod connected {
             if let Some(leases) = self.leases.get() {
                 return Ok(Arc::clone(leases));
             }
-            let started = Arc::new(self.database.leases(&self.node)?);
+            let started = Arc::new(self.postgres.leases(&self.node)?);
             Ok(Arc::clone(self.leases.get_or_init(|| started)))
         }
 
@@ -99,12 +99,12 @@ mod connected {
         /// # Errors
         /// The system cannot start a thread.
         pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
-            Ok(Arc::new(self.database.hub(self.node.clone())?))
+            Ok(Arc::new(self.postgres.hub(self.node.clone())?))
         }
 
         /// Small records, such as the tokens.
         pub(crate) fn records(&self) -> Arc<dyn Records> {
-            Arc::new(self.database.records())
+            Arc::new(self.postgres.records())
         }
     }
 

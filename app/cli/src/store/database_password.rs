@@ -45,7 +45,7 @@ pub(super) fn add(options: PostgresOptions, config: &DatabaseConfig) -> Result<P
     Ok(options.with_changing_password(first, EVERY[0], read))
 }
 
-/// The file of passwords: the one named, or `.pgpass` if it is there.
+/// The file of passwords: that of the environment, or `.pgpass` if it exists.
 fn password_file() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("PGPASSFILE").filter(|name| !name.is_empty()) {
         return Some(PathBuf::from(named));

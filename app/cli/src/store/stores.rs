@@ -107,7 +107,7 @@ pub(crate) fn as_owner(folder: &Path) -> Option<String> {
 /// share.
 pub(crate) struct Stores {
     data: PathBuf,
-    shared: Option<Shared>,
+    shared: Option<Box<Shared>>,
     /// The folder, while it may still be removed again: a start that fails leaves nothing behind.
     new: Option<NewData>,
     _lock: Locked,
@@ -135,7 +135,8 @@ impl Stores {
         let mut stores = Self::open(data, task)?;
         if let Some(config) = database {
             let (database, bucket) = (Database::connect(config)?, config.contents.clone());
-            stores.shared = Some(Shared { database, bucket, files: OnceLock::new() });
+            let files = OnceLock::new();
+            stores.shared = Some(Box::new(Shared { database, bucket, files }));
         }
         Ok(stores)
     }

@@ -4,7 +4,6 @@ use crate::contract::{self, Kept, SinkCase, contract, some};
 use crate::copy::{self, Copy, Ran};
 use crate::source::Source;
 use abreast_destination::{ObjectsOptions, SinkOptions};
-use abreast_testkit::http::unused_address;
 use abreast_testkit::s3::{S3Server, ask, settings};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

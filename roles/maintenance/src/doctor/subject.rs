@@ -41,7 +41,7 @@ pub enum Subject<'o> {
         meant: Option<String>,
     },
     /// The folders of a configuration.
-    Configuration(ConfigurationSubject),
+    Configuration(Box<ConfigurationSubject>),
     /// The address of a Source.
     Address(AddressSubject<'o>),
 }

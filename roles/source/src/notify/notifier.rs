@@ -70,12 +70,12 @@ impl Notifier {
         let worker = Worker {
             publisher,
             topics,
-            place,
             options,
             clock,
             published,
             changes,
             documents,
+            place,
             is_current,
         };
         let stop = Arc::new(AtomicBool::new(false));

@@ -86,7 +86,7 @@ impl NotifiedPlace {
     }
 }
 
-/// States of all topics, by the names of their records.
+/// States of all topics, by their records.
 pub(super) struct StateFile {
     place: NotifiedPlace,
     /// Number of the shared record.
@@ -121,7 +121,7 @@ impl StateFile {
         Ok(Self { place, revision: 0, topics: topics(path)?, changed: false })
     }
 
-    /// Returns the states of all topics, by the names of their records.
+    /// Returns the states of all topics, by their records.
     pub(super) fn topics(&self) -> &BTreeMap<String, TopicState> {
         &self.topics
     }

@@ -28,8 +28,12 @@ pub struct Representations {
 
 impl fmt::Debug for Representations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (folder, kept) = (self.folder.is_some(), self.kept.is_some());
-        f.debug_struct("Representations").field("folder", &folder).field("kept", &kept).finish()
+        let Self { folder, kept, has_stored_files } = self;
+        f.debug_struct("Representations")
+            .field("folder", &folder.is_some())
+            .field("kept", &kept.is_some())
+            .field("has_stored_files", has_stored_files)
+            .finish()
     }
 }
 
