@@ -27,11 +27,15 @@ fn each_part_of_the_work_is_held_by_one_node() {
     let server = Postgres::start(&programs);
     let url = server.create("leases");
     let (one, two) = (node(&url, "one"), node(&url, "two"));
-    PARTS.iter().for_each(|part| one.want(part));
+    for part in PARTS {
+        one.want(part);
+    }
     let of_one = |part: &str| one.is_held(part) && !two.is_held(part);
     let of_two = |part: &str| two.is_held(part) && !one.is_held(part);
     eventually("the first takes them", || PARTS.iter().all(|part| of_one(part)));
-    PARTS.iter().for_each(|part| two.want(part));
+    for part in PARTS {
+        two.want(part);
+    }
     let until = Instant::now() + 2 * LENGTH;
     while Instant::now() < until {
         assert!(PARTS.iter().all(|part| of_one(part)), "they are renewed");

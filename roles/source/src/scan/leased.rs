@@ -114,7 +114,7 @@ mod tests {
     fn work_of_one_process_runs_until_it_is_stopped() {
         let (status, stop) = (WatchStatus::default(), Arc::new(AtomicBool::new(false)));
         run_while_held(&Lease::always(), &status, &stop, |ending| {
-            assert!(Arc::ptr_eq(ending, &stop))
+            assert!(Arc::ptr_eq(ending, &stop));
         });
     }
 }
