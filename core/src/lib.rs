@@ -12,6 +12,7 @@ mod work;
 pub use log::batch;
 pub use log::clock::{Clock, FixedClock, SystemClock};
 pub use log::finding::{Finding, Severity};
+pub use log::lease::{Lease, Leases, WorkOnRequest};
 pub use log::limits::{
     DESCRIPTION_BYTES_MAX, KEY_BYTES_MAX, REPLACEMENT_BYTES_MAX, check_change, check_key,
     check_state, check_witness, shown,
@@ -31,7 +32,6 @@ pub use resource::version::{Collected, Order, Version, VersionPolicy};
 pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
 };
-pub use work::lease::{Lease, Leases, WorkOnRequest};
 pub use work::meter::{Meter, MeterState, NamedItem, Retry};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.

@@ -3,6 +3,7 @@
 pub mod batch;
 pub(crate) mod clock;
 pub(crate) mod finding;
+pub(crate) mod lease;
 pub(crate) mod limits;
 pub(crate) mod records;
 pub(crate) mod topic;

@@ -1,4 +1,3 @@
-//! Work that lasts: how far it is, and which node does it.
+//! Work that lasts: how far it is.
 
-pub(crate) mod lease;
 pub(crate) mod meter;

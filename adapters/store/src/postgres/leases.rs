@@ -81,6 +81,8 @@ struct Part {
     until: Option<Instant>,
     /// The part is not wanted before this time.
     not_before: Instant,
+    /// Whether another process had the lease at the last attempt to take it.
+    is_elsewhere: bool,
     /// Number of wishes for the part that were not released.
     wishes: usize,
 }
@@ -111,7 +113,7 @@ impl PostgresLeases {
 impl Leases for PostgresLeases {
     fn want(&self, name: &str) {
         let mut state = self.shared.lock();
-        let new = Part { until: None, not_before: Instant::now(), wishes: 0 };
+        let new = Part { until: None, not_before: Instant::now(), is_elsewhere: false, wishes: 0 };
         state.parts.entry(name.to_owned()).or_insert(new).wishes += 1;
         state.has_new = true;
         self.shared.changed.notify_all();
@@ -132,6 +134,10 @@ impl Leases for PostgresLeases {
         let state = self.shared.lock();
         let until = state.parts.get(name).and_then(|part| part.until);
         until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn is_elsewhere(&self, name: &str) -> bool {
+        self.shared.lock().parts.get(name).is_some_and(|part| part.is_elsewhere)
     }
 
     fn give_up(&self, name: &str) {
@@ -185,7 +191,11 @@ impl Shared {
                 break;
             }
         }
-        let held: Vec<String> = self.lock().parts.keys().cloned().collect();
+        let held: Vec<String> = {
+            let mut state = self.lock();
+            let released = std::mem::take(&mut state.released);
+            state.parts.keys().cloned().chain(released).collect()
+        };
         if let Err(error) = self.delete(&held) {
             tracing::warn!(
                 "{error}; other nodes take the work of this node after {:?}",
@@ -225,6 +235,7 @@ impl Shared {
                 && part.not_before <= begin
             {
                 part.until = is_held.then(|| begin + self.length / 2);
+                part.is_elsewhere = !is_held;
             }
         }
         Ok(())

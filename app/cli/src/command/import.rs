@@ -290,7 +290,8 @@ impl<'t> Batches<'t> {
         }
         if self.log.is_none() {
             let (log, set) = &self.model;
-            change_of(&record, "", log, *set, false).map_err(|message| wrong(place, &message))?;
+            change_of(&record, "", log, *set, false)
+                .map_err(|fault| wrong(place, &fault.to_string()))?;
         }
         self.meter.add(1, 0);
         self.waiting.push(record);

@@ -68,6 +68,11 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
 /// The configuration of a start.
 fn config(args: &ServeArgs, file: File, data_in_file: Option<PathBuf>) -> Result<ServeConfig> {
     let mut config = ServeConfig::check_to_serve(file)?;
+    if args.confirm_deletions && config.database.is_some() {
+        bail!(UsageError(
+            "`--confirm-deletions`: this node may watch the sets at any later time (help: confirm held deletions through the API)".into()
+        ));
+    }
     config.confirm_deletions = args.confirm_deletions;
     config.new_store = args.new_store;
     config.progress = args.progress.clone();

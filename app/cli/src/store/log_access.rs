@@ -11,7 +11,7 @@ use abreast_core::{
     Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append,
 };
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
-use abreast_server::api::model::{RecordAnswer, RecordRequest};
+use abreast_server::api::model::{RecordAnswer, RecordFault, RecordRequest};
 use abreast_server::api::{change_of, reused_key};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Timestamp, visible};
@@ -205,7 +205,8 @@ impl Local {
         let mut changes = Vec::with_capacity(requests.len());
         for request in requests {
             let change = change_of(request, &self.resources, &self.log, self.set, !self.records);
-            changes.push(change.map_err(|message| ExitCodeError { message, code: 2 })?);
+            let fault = |fault: RecordFault| ExitCodeError { message: fault.to_string(), code: 2 };
+            changes.push(change.map_err(fault)?);
         }
         if !self.log.head(self.set)?.importing {
             let done = append(&self.log, self.set, changes)?;

@@ -336,6 +336,7 @@ impl SetOpener<'_> {
             options.ingest.contents = self.contents.cloned();
         }
         options.lease = self.watch_lease(&set.slug)?;
+        options.ingest.lease = options.lease.clone();
         options.debounce = folder.debounce;
         options.at_once = !folder.wait_for_quiet;
         options.hold_deletions = folder.hold_deletions;

@@ -2,11 +2,11 @@
 //! contents are opened.
 
 use crate::config::database::DatabaseConfig;
-use crate::program::errors::ExitCodeError;
+use crate::program::errors::{ExitCodeError, UsageError};
 use crate::store::data_folder::{NewData, refuse_database, refuse_published};
 use crate::store::database::Database;
 use abreast_contents::Contents;
-use abreast_core::contents::ContentStore;
+use abreast_core::contents::{ContentStore, ErrorKind, address_of};
 use abreast_core::hub::HubStore;
 use abreast_core::{ChangeLog, Lease, SystemClock, WorkOnRequest};
 use abreast_folder::{Folder, Locked};
@@ -15,9 +15,13 @@ use abreast_source::notify::{NotifiedPlace, notified_path};
 use abreast_source::{SharedFiles, SharedOptions};
 use abreast_store::hub::SqliteHub;
 use abreast_store::{FormerSet, SqliteLog};
+use abreast_webtypes::visible;
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// Name of the record with the address of the bucket.
+const BUCKET: &str = "contents";
 
 /// The purpose for which stores are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +124,32 @@ struct Shared {
     bucket: Option<String>,
     /// Made files, after the first use.
     files: OnceLock<Arc<SharedFiles>>,
+}
+
+impl Shared {
+    /// Checks that the bucket answers and is that of all nodes. The first node records the address in the database.
+    fn check_bucket(&self, bucket: &str, contents: &dyn ContentStore) -> Result<()> {
+        let records = self.database.records();
+        // After a lost answer, the record is the own one.
+        records.replace_record(BUCKET, 0, bucket.as_bytes())?;
+        let known = records.record(BUCKET)?.map(|record| record.bytes).unwrap_or_default();
+        if known != bucket.as_bytes() {
+            bail!(UsageError(format!(
+                "`contents`: the other nodes have their contents in `{}` (help: give all nodes the same address; after all objects were copied \
+                 to another bucket and all nodes are stopped: DELETE FROM abreast.records WHERE name = '{BUCKET}')",
+                visible(&String::from_utf8_lossy(&known))
+            )));
+        }
+        match contents.contains(&address_of(b"")) {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                tracing::warn!(
+                    "the bucket is out of reach: {error}; its contents are served when it answers"
+                );
+                Ok(())
+            }
+            answer => answer.map(drop).with_context(|| format!("cannot use the bucket `{bucket}`")),
+        }
+    }
 }
 
 impl Stores {
@@ -292,7 +322,9 @@ impl Stores {
             let bucket = bucket.context(
                 "`contents`: there is no bucket (help: give the address s3://BUCKET/PREFIX)",
             )?;
-            return crate::store::bucket::contents(bucket, &self.data);
+            let contents = crate::store::bucket::contents(bucket, &self.data)?;
+            shared.check_bucket(bucket, &*contents)?;
+            return Ok(contents);
         }
         let path = self.path("contents");
         let contents = Contents::open(&path)

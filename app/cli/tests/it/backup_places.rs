@@ -118,7 +118,10 @@ fn a_database_behind_a_link_is_backed_up_as_it_is_now() {
     }
     // The newest changes are in the file next to the database.
     let source = Source::start(&world.at("papers"), 0, &[]);
-    eventually("the files are recorded", || source.get("/set/r/19").is_some());
+    eventually("the files are recorded", || {
+        let list = source.get("/set/resourcelist.xml");
+        list.is_some_and(|list| String::from_utf8_lossy(&list).contains("/set/r/19<"))
+    });
     let text = world.assert_code(&["backup", "@papers", "@backups"], 0);
     assert_eq!(source.stop(), Some(0));
     assert!(text.contains("21 resources"), "{text}");

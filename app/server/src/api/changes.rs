@@ -3,7 +3,7 @@
 use super::answers::{RecordedAnswer, blocking, durable, json, typed, waiting};
 use super::context::Context;
 use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
-use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, key_of_uri};
+use super::model::{RecordAnswer, RecordFault, RecordRequest, check_idempotency_key, key_of_uri};
 use super::problem::{FieldError, Problem, ProblemKind};
 use crate::message::negotiate;
 use crate::message::respond::Answer;
@@ -348,7 +348,8 @@ fn changes_of(
     for (number, record) in records.iter().enumerate() {
         match change_of(record, resources, log, set, folder) {
             Ok(change) => changes.push(change),
-            Err(detail) if faults.len() < MAX_FAULTS => {
+            Err(RecordFault::Log(error)) => return Err(error.into()),
+            Err(RecordFault::Field(detail)) if faults.len() < MAX_FAULTS => {
                 faults.push(FieldError { change: number + 1, detail });
             }
             Err(_) => {}
@@ -371,16 +372,16 @@ pub fn change_of(
     log: &dyn ChangeLog,
     set: SetId,
     folder: bool,
-) -> Result<Change, String> {
+) -> Result<Change, RecordFault> {
     let uri = record.uri.as_deref().ok_or("`uri` is missing")?;
     let key = key_of_uri(uri, resources)?;
     if Naming::is_own(&key) {
-        return Err(if folder {
+        let fault = if folder {
             "`uri`: files of the folder cannot be recorded (help: PUT its content, or its links, one resource at a time)"
-                .to_owned()
         } else {
-            "`uri`: not absolute; this set has records of resources elsewhere only".to_owned()
-        });
+            "`uri`: not absolute; this set has records of resources elsewhere only"
+        };
+        return Err(fault.into());
     }
     let change = record.to_change(&key, resources, log, set)?;
     abreast_core::check_change(&change).map_err(|error| error.to_string())?;

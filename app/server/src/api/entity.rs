@@ -37,10 +37,11 @@ pub(super) async fn put(
         let lines = read_description(&iri, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();
-        writer.put(&iri, &lines, name, done).map_err(|error| match error {
-            RdfError::Importing => refusals::failed(&error),
-            error if refusals::is_of_full_disk(&error) => disk_full(),
-            error => {
+        writer.put(&iri, &lines, name, done).map_err(|error| match refusals::passing(&error) {
+            Some(problem) => problem,
+            None if matches!(error, RdfError::Importing) => refusals::failed(&error),
+            None if refusals::is_of_full_disk(&error) => disk_full(),
+            None => {
                 tracing::error!("cannot record the description of <{iri}>: {error}");
                 Problem::new(ProblemKind::Store, "the description cannot be recorded")
                     .help("the server's log has the reason")

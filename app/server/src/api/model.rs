@@ -1,6 +1,8 @@
 //! JSON of the API, with the attributes of `rs:md` and `rs:ln` as fields [rs-core §7].
 
-use abreast_core::{Change, ChangeLog, ChangeRecord, Clock as _, Kind, SetId, State, SystemClock};
+use abreast_core::{
+    Change, ChangeLog, ChangeRecord, Clock as _, Kind, LogError, SetId, State, SystemClock,
+};
 use abreast_source::Naming;
 use abreast_source::links::{LinkRecord, absolute_uri, published_links, read_links};
 use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
@@ -67,6 +69,30 @@ pub struct RecordRequest {
     pub datetime: Option<String>,
 }
 
+/// The reason why a record is not a change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordFault {
+    /// A value is wrong; the text begins with the name of the field.
+    #[error("{0}")]
+    Field(String),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl From<String> for RecordFault {
+    fn from(fault: String) -> Self {
+        Self::Field(fault)
+    }
+}
+
+impl From<&str> for RecordFault {
+    fn from(fault: &str) -> Self {
+        Self::Field(fault.to_owned())
+    }
+}
+
 impl RecordRequest {
     /// The change of the resource with this key. Reads the log only for missing values.
     ///
@@ -78,7 +104,7 @@ impl RecordRequest {
         resources: &str,
         log: &dyn ChangeLog,
         set: SetId,
-    ) -> Result<Change, String> {
+    ) -> Result<Change, RecordFault> {
         let mut change = if self.change == Some(ChangeWord::Deleted) {
             if self.links.is_some() || self.hash.is_some() || self.length.is_some() {
                 return Err(
@@ -102,10 +128,10 @@ impl RecordRequest {
         resources: &str,
         log: &dyn ChangeLog,
         set: SetId,
-    ) -> Result<State, String> {
+    ) -> Result<State, RecordFault> {
         let mut state = State { length: self.length, ..State::default() };
         if self.length.is_some_and(|length| i64::try_from(length).is_err()) {
-            return Err("`length`: beyond 2^63 bytes".to_owned());
+            return Err("`length`: beyond 2^63 bytes".into());
         }
         for (name, value) in [("type", &self.media_type), ("encoding", &self.encoding)] {
             let sound = |value: &String| {
@@ -114,7 +140,8 @@ impl RecordRequest {
                     && value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             };
             if value.as_ref().is_some_and(|value| !sound(value)) {
-                return Err(format!("`{name}`: not 1 to {MAX_NAME} printable ASCII characters"));
+                let fault = format!("`{name}`: not 1 to {MAX_NAME} printable ASCII characters");
+                return Err(fault.into());
             }
         }
         state.media_type.clone_from(&self.media_type);
@@ -123,7 +150,7 @@ impl RecordRequest {
             let mut digests = Digests::default();
             digests.parse_into(hash.as_bytes()).map_err(|error| format!("`hash`: {error}"))?;
             if digests.strongest().is_none() {
-                return Err("`hash`: none of md5, sha-1, sha-256, sha-512 is in it".to_owned());
+                return Err("`hash`: none of md5, sha-1, sha-256, sha-512 is in it".into());
             }
             state.digests = digests;
         }
@@ -138,7 +165,7 @@ impl RecordRequest {
                 .map_err(|error| format!("`lastmod`: {error}"))?
                 .instant
         } else {
-            let known = log.resource(set, key).map_err(|error| error.to_string())?;
+            let known = log.resource(set, key)?;
             match known.map(|known| known.state) {
                 Some(known) if (State { modified: known.modified, ..state.clone() }) == known => {
                     known.modified

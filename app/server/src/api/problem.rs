@@ -1,5 +1,6 @@
 //! Problem details: machine-readable and human-readable errors of requests [rfc9457 §3].
 
+use super::model::RecordFault;
 use crate::message::body::ResponseBody;
 use crate::message::respond::Answer;
 use http::header::{
@@ -217,6 +218,15 @@ pub(crate) fn out_of_reach(error: &(dyn std::error::Error + 'static)) -> Option<
 pub(crate) fn disk_full() -> Problem {
     Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed")
         .help("free space, and send it again")
+}
+
+impl From<RecordFault> for Problem {
+    fn from(fault: RecordFault) -> Self {
+        match fault {
+            RecordFault::Field(detail) => Self::new(ProblemKind::Field, detail),
+            RecordFault::Log(error) => error.into(),
+        }
+    }
 }
 
 impl From<abreast_core::LogError> for Problem {

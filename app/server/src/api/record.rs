@@ -96,9 +96,7 @@ pub(super) async fn put(
     }
     let id = target.published.id;
     let receiver = blocking(move || {
-        let mut change = record
-            .to_change(&key, &resources, &*log, id)
-            .map_err(|detail| Problem::new(ProblemKind::Field, detail))?;
+        let mut change = record.to_change(&key, &resources, &*log, id).map_err(Problem::from)?;
         change.idempotency_key = change.idempotency_key.or(name);
         let (done, receiver) = waiting();
         log.append_then(id, vec![change], done);

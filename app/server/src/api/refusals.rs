@@ -1,6 +1,7 @@
 //! Problems that several operations use.
 
 use super::problem::{Problem, ProblemKind, disk_full, full_disk, out_of_reach};
+use abreast_core::ErrorKind;
 use abreast_source::origin::rdf::RdfError;
 
 /// Whether statements were not recorded because the disk is full.
@@ -15,16 +16,24 @@ pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
     }
 }
 
+/// The problem for a failure because a store is out of reach; `None` for other causes.
+pub(super) fn passing(error: &RdfError) -> Option<Problem> {
+    match error {
+        RdfError::Contents(inner) => out_of_reach(inner),
+        RdfError::Io(inner) => out_of_reach(inner),
+        RdfError::Log(inner) if inner.kind() == ErrorKind::Busy => {
+            let busy = Problem::new(ProblemKind::Busy, "the store is out of reach");
+            Some(busy.help("send it again in a while"))
+        }
+        _ => None,
+    }
+}
+
 /// The problem for a failed or refused import.
 pub(super) fn failed(error: &RdfError) -> Problem {
     let cause =
         std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
-    let passing = match error {
-        RdfError::Contents(inner) => out_of_reach(inner),
-        RdfError::Io(inner) => out_of_reach(inner),
-        _ => None,
-    };
-    if let Some(problem) = passing {
+    if let Some(problem) = passing(error) {
         return problem;
     }
     match error {

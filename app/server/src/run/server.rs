@@ -377,7 +377,12 @@ async fn handle(
             let answer = answer(shared, site, request, client).instrument(span.clone());
             let (part, answer) = match answer.await {
                 Err(error) if is_passing(&error) => (Part::Other, out_of_reach(&error)),
-                answer => answer?,
+                Err(error) => {
+                    tracing::error!("cannot answer a request: {error}");
+                    let detail = "the request failed; the server's log has the reason";
+                    (Part::Other, problem(StatusCode::INTERNAL_SERVER_ERROR, detail))
+                }
+                Ok(answer) => answer,
             };
             (part, answer, counted)
         }

@@ -83,6 +83,10 @@ impl DocumentTopics {
                 });
             }
             for (record, known) in state.topics() {
+                // A set that this node does not publish may be one that another node was started with.
+                if state.is_shared() {
+                    break;
+                }
                 if let Some(EndedTopic { url, .. }) =
                     end_of(projection, publisher, record, known, now)
                 {

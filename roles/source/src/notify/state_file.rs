@@ -80,7 +80,11 @@ impl NotifiedPlace {
                 let Some(record) = records.record(SHARED).map_err(io::Error::other)? else {
                     return Ok((BTreeMap::new(), 0));
                 };
-                Ok((parse(&record.bytes)?, record.revision))
+                let topics = parse(&record.bytes).unwrap_or_else(|error| {
+                    tracing::warn!("{self} is damaged ({error}): all documents are notified again");
+                    BTreeMap::new()
+                });
+                Ok((topics, record.revision))
             }
         }
     }
@@ -119,6 +123,11 @@ impl StateFile {
     fn undamaged(path: &Path) -> io::Result<Self> {
         let place = NotifiedPlace::File(path.to_owned());
         Ok(Self { place, revision: 0, topics: topics(path)?, changed: false })
+    }
+
+    /// Whether other nodes, whose sets may differ for a time, notify too.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.place.is_shared()
     }
 
     /// Returns the states of all topics, by their records.

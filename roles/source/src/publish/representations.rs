@@ -136,7 +136,16 @@ impl Representations {
 
     /// Whether bytes with this state should be available, from the folder or from stored contents.
     pub(crate) fn has(&self, key: &str, state: &State) -> bool {
-        (self.folder.is_some() && Naming::is_own(key)) || self.kept(state).is_some()
+        (self.folder.is_some() && Naming::is_own(key)) || self.has_kept(state)
+    }
+
+    /// Whether these contents are stored. While the store is out of reach, all contents
+    /// of the log count as stored.
+    pub(crate) fn has_kept(&self, state: &State) -> bool {
+        match self.open_kept(state) {
+            Ok(found) => found.is_some(),
+            Err(error) => error.kind() == io::ErrorKind::ResourceBusy,
+        }
     }
 
     /// Opens the bytes of a resource: the file, or else stored contents with this state.
@@ -149,7 +158,11 @@ impl Representations {
             Some(Err(why)) => Err(why),
             None => Ok(Representation::Elsewhere),
         };
-        self.kept(state).map_or(missing, |kept| Ok(Representation::Kept(kept)))
+        match self.open_kept(state) {
+            Ok(Some(kept)) => Ok(Representation::Kept(kept)),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Err(error.to_string()),
+            Ok(None) | Err(_) => missing,
+        }
     }
 
     /// Opens the file of a resource; `None` if the resource is not in the folder.
@@ -249,6 +262,15 @@ mod tests {
             Representations::elsewhere().with_kept(Some(failing(kind))).open_kept(&state(true))
         };
         assert!(of(io::ErrorKind::NotFound).unwrap().is_none());
+        for (kind, is_missing) in [
+            (io::ErrorKind::ResourceBusy, false),
+            (io::ErrorKind::InvalidData, true),
+            (io::ErrorKind::NotFound, true),
+        ] {
+            let set = Representations::of_stored_files().with_kept(Some(failing(kind)));
+            assert_eq!(set.has("a", &state(true)), !is_missing, "{kind}");
+            assert_eq!(set.open("a", &state(true)).is_ok(), is_missing, "{kind}");
+        }
         assert_eq!(of(io::ErrorKind::InvalidData).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(Representations::elsewhere().open_kept(&state(true)).unwrap().is_none());
     }

@@ -322,11 +322,15 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// Returns a resource with unchanged bytes, and holds the copy of the bytes if it still exists.
 fn relinked(mut resource: Imported, contents: Option<&dyn ContentStore>) -> Outcome {
-    let held = resource
-        .state
-        .content
-        .zip(contents)
-        .and_then(|(id, contents)| contents.hold(&id).ok().flatten());
+    let held = resource.state.content.zip(contents).map(|(id, contents)| contents.hold(&id));
+    let held = match held.transpose() {
+        Ok(held) => held.flatten(),
+        // Otherwise the log would lose the copy.
+        Err(error) if error.kind() == abreast_core::contents::ErrorKind::Busy => {
+            return Outcome::NotKept(not_kept(&path_of(&resource.key), error));
+        }
+        Err(_) => None,
+    };
     resource.state.content = held.as_ref().map(PinnedContent::id);
     Outcome::Put(resource, held, None)
 }
@@ -560,6 +564,8 @@ fn record(
             next += 1;
             recorded.set(next);
             let batch = Recordable::of(outcomes, &mut report, &mut failure);
+            // Reading and copying may have taken longer than the lease.
+            options.lease.check()?;
             if importing {
                 let Recordable { puts, mut kept, .. } = batch;
                 report.recorded += puts.len() as u64;
@@ -578,6 +584,7 @@ fn record(
         }
     }
     if !imported.is_empty() {
+        options.lease.check()?;
         log.import(set, imported)?;
     }
     drop(held);

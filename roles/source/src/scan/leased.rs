@@ -25,28 +25,38 @@ pub(crate) fn run_while_held(
     let is_stopping = || stop.load(Ordering::SeqCst);
     while !is_stopping() {
         if !lease.is_held() {
-            status.set(WatchState::Elsewhere);
+            // Otherwise the reason remains for which this node gave up, such as a missing folder.
+            if lease.is_elsewhere() {
+                status.set(WatchState::Elsewhere);
+            }
             thread::sleep(TICK);
             continue;
         }
         let (ending, ended) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
-        thread::scope(|scope| {
-            scope.spawn(|| {
+        // A folder that was missing is tried again.
+        status.set(WatchState::Starting);
+        let last = thread::scope(|scope| {
+            let monitor = scope.spawn(|| {
+                let mut last = WatchState::Elsewhere;
                 while !ended.load(Ordering::SeqCst) {
-                    if matches!(status.state(), WatchState::Vanished(_)) {
+                    let state = status.state();
+                    if matches!(state, WatchState::Vanished(_)) {
                         lease.give_up();
+                        last = state;
                     }
                     if is_stopping() || !lease.is_held() {
                         ending.store(true, Ordering::SeqCst);
                     }
                     thread::sleep(TICK);
                 }
+                last
             });
             run(&ending);
             ended.store(true, Ordering::SeqCst);
+            monitor.join()
         });
-        // The next attempt does not depend on this one.
-        status.set(WatchState::Elsewhere);
+        status.set(last.unwrap_or(WatchState::Elsewhere));
+        status.forget_judgements();
     }
     status.set(WatchState::Stopped);
 }
@@ -57,9 +67,19 @@ mod tests {
     use abreast_core::Leases;
     use abreast_testkit::eventually;
 
-    /// A lease that a test gives and takes.
+    /// A lease that a test gives and takes; another node has it after a test took it.
     #[derive(Default)]
-    struct Given(AtomicBool);
+    struct Given {
+        is_held: AtomicBool,
+        is_elsewhere: AtomicBool,
+    }
+
+    impl Given {
+        fn give(&self, is_held: bool) {
+            self.is_elsewhere.store(!is_held, Ordering::SeqCst);
+            self.is_held.store(is_held, Ordering::SeqCst);
+        }
+    }
 
     impl Leases for Given {
         fn want(&self, _: &str) {}
@@ -67,11 +87,15 @@ mod tests {
         fn release(&self, _: &str) {}
 
         fn is_held(&self, _: &str) -> bool {
-            self.0.load(Ordering::SeqCst)
+            self.is_held.load(Ordering::SeqCst)
+        }
+
+        fn is_elsewhere(&self, _: &str) -> bool {
+            self.is_elsewhere.load(Ordering::SeqCst)
         }
 
         fn give_up(&self, _: &str) {
-            self.0.store(false, Ordering::SeqCst);
+            self.is_held.store(false, Ordering::SeqCst);
         }
     }
 
@@ -93,18 +117,25 @@ mod tests {
                 });
             })
         };
+        assert_eq!(status.state(), WatchState::Starting);
+        given.give(false);
         eventually("another node has it", || status.state() == WatchState::Elsewhere);
-        given.0.store(true, Ordering::SeqCst);
+        given.give(true);
         eventually("it runs", || status.state() == WatchState::Watching);
-        given.0.store(false, Ordering::SeqCst);
+        given.give(false);
         eventually("it ends", || status.state() == WatchState::Elsewhere);
-        given.0.store(true, Ordering::SeqCst);
+        given.give(true);
         eventually("it runs again", || status.state() == WatchState::Watching);
-        status.set(WatchState::Vanished("gone".into()));
-        eventually("another node may try", || status.state() == WatchState::Elsewhere);
-        assert!(!given.0.load(Ordering::SeqCst));
-        given.0.store(true, Ordering::SeqCst);
+        // Without another node, the status has the reason.
+        let gone = WatchState::Vanished("gone".into());
+        status.set(gone.clone());
+        eventually("another node may try", || !given.is_held(""));
+        thread::sleep(3 * TICK);
+        assert_eq!(status.state(), gone);
+        given.give(true);
         eventually("it runs again", || runs.load(Ordering::SeqCst) == 3);
+        eventually("it works", || status.state() == WatchState::Watching);
+        assert!(given.is_held(""), "the earlier failure does not count");
         stop.store(true, Ordering::SeqCst);
         worker.join().unwrap();
         assert_eq!(status.state(), WatchState::Stopped);

@@ -3,8 +3,8 @@
 use super::rest::Rest;
 use super::writes::Writes;
 use crate::links::Links;
-use abreast_core::Meter;
 use abreast_core::contents::ContentStore;
+use abreast_core::{Lease, Meter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub struct IngestOptions {
     pub rest: Arc<Rest>,
     /// Shows how far a scan of a whole folder is.
     pub meter: Meter,
+    /// The lease of the watch, if several nodes share the store.
+    pub lease: Lease,
 }
 
 impl Default for IngestOptions {
@@ -65,6 +67,7 @@ impl Default for IngestOptions {
             first: false,
             rest: Arc::default(),
             meter: Meter::default(),
+            lease: Lease::always(),
         }
     }
 }

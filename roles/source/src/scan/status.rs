@@ -171,6 +171,14 @@ impl WatchStatus {
         inner.confirming = false;
     }
 
+    /// Forgets held deletions, and requests for the watch: another node judges the deletions again.
+    pub(crate) fn forget_judgements(&self) {
+        let mut inner = self.lock();
+        inner.held = None;
+        inner.held_names.clear();
+        (inner.confirmed, inner.confirming, inner.scan_wanted) = (false, false, false);
+    }
+
     pub(crate) fn set_folder(&self, folder: &Folder) {
         self.lock().folder = Some(folder.clone());
     }

@@ -31,7 +31,11 @@ impl LastHeads {
         let mut state = self.lock();
         match &answer {
             Ok(head) => {
-                state.heads.insert(set, *head);
+                let last = state.heads.entry(set).or_insert(*head);
+                // Answers to requests at the same time come in any order.
+                if (head.created, head.position) >= (last.created, last.position) {
+                    *last = *head;
+                }
             }
             Err(error) if error.kind() == ErrorKind::Busy => {
                 if let Some(last) = state.heads.get(&set) {

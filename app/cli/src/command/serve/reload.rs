@@ -235,6 +235,12 @@ fn keep_of_start(new: &mut File, start: &File) {
                 differences
                     .extend(keys.iter().map(|(key, _)| format!("`hub.{}` changed", key.name)));
             }
+            "database" => {
+                let of = |file: &File| file.database.clone().unwrap_or_default();
+                let keys = of(start).different(&of(new));
+                differences
+                    .extend(keys.iter().map(|(key, _)| format!("`database.{}` changed", key.name)));
+            }
             "xmpp" => {
                 let of = |file: &File| file.xmpp.clone().unwrap_or_default();
                 let keys = of(start).different(&of(new));

@@ -21,9 +21,9 @@ settings! {
         contents: Option<String>, flag "--contents", env "ABREAST_CONTENTS", restart true;
         /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
         /// one node.
-        scratch: Option<PathBuf>, restart true;
+        scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;
         /// Name of this node, if several share a database. Default: the name of the machine.
-        node: Option<String>, restart true;
+        node: Option<String>, flag "--node", env "ABREAST_NODE", restart true;
         /// Access to the database of `data`.
         database: Option<DatabaseFile>, table DATABASE, restart true;
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or

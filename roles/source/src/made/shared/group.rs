@@ -331,11 +331,8 @@ impl Group {
             record.items.drain(..surplus(&record.items).min(record.items.len() - 1));
             Ok(true)
         });
-        // An error of the store may follow after its effect.
-        let is_unsure = matches!(
-            &published,
-            Err(SharedError::Store(_) | SharedError::Contended(_) | SharedError::Published)
-        );
+        // An error may follow after the effect of an earlier attempt whose answer was lost.
+        let is_unsure = published.is_err();
         let is_listed = || self.known().1.item(&item.name).is_some_and(|known| *known == item);
         if is_unsure && (is_listed() || self.refresh().is_ok() && is_listed()) {
             self.add_copies(&own);

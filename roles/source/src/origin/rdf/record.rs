@@ -147,6 +147,7 @@ pub(in crate::origin) fn record(
 /// Appends a batch to the log. Returns false if an earlier append failed.
 fn flush(target: RdfTarget<'_>, appends: &Appends, batch: &mut Batch) -> Result<bool, RdfError> {
     target.options.sort.check_stop()?;
+    target.options.lease.check()?;
     let Batch { changes, kept, refreshed, .. } = std::mem::take(batch);
     if !refreshed.is_empty() {
         target.log.refresh_witnesses(target.set, refreshed)?;

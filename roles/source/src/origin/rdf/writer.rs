@@ -122,10 +122,10 @@ impl EntityWriter {
     /// If the input is invalid or the guard holds the deletions, nothing is recorded. The log, the
     /// contents or the disk can fail after some changes were recorded.
     pub fn import(&self, import: Import, dry_run: bool) -> Result<RdfReport, RdfError> {
+        let lease = self.imports.take(IMPORT_PATIENCE).ok_or(RdfError::Importing)?;
         let _importing = self.importing.blocking_write();
-        let _lease = self.imports.take(IMPORT_PATIENCE).ok_or(RdfError::Importing)?;
         let Self { log, set, contents, options, .. } = self;
-        let options = RdfOptions { dry_run, ..options.clone() };
+        let options = RdfOptions { dry_run, lease, ..options.clone() };
         let target = RdfTarget {
             log: &**log,
             set: *set,

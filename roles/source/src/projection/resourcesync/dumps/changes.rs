@@ -95,7 +95,7 @@ pub(super) fn last_missing(
         after = last.position;
         for record in slice {
             let Some(state) = &record.state else { continue };
-            if job.bytes.kept(state).is_some() {
+            if job.bytes.has_kept(state) {
                 continue;
             }
             let is_last = is_last(job, &record)?;

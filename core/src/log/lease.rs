@@ -1,5 +1,6 @@
 //! Work of which one node at a time does each part.
 
+use crate::{ErrorKind, LogError};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,9 @@ pub trait Leases: Send + Sync {
 
     /// Whether this node may do the part of the work now. Does not block.
     fn is_held(&self, name: &str) -> bool;
+
+    /// Whether another node had the lease at the last attempt to take it.
+    fn is_elsewhere(&self, name: &str) -> bool;
 
     /// Gives the part to another node, because this node cannot do it. The node tries to get the
     /// part again after the length of a lease.
@@ -62,6 +66,25 @@ impl Lease {
     /// Whether this node may do the work now.
     pub fn is_held(&self) -> bool {
         self.0.as_ref().is_none_or(|part| part.leases.is_held(&part.name))
+    }
+
+    /// Checks that this node may do the work now.
+    ///
+    /// # Errors
+    /// The lease is over.
+    pub fn check(&self) -> Result<(), LogError> {
+        if self.is_held() {
+            return Ok(());
+        }
+        Err(LogError::new(
+            ErrorKind::Busy,
+            "the lease of this work is over, and another node may do it",
+        ))
+    }
+
+    /// Whether another node does the work.
+    pub fn is_elsewhere(&self) -> bool {
+        self.0.as_ref().is_some_and(|part| part.leases.is_elsewhere(&part.name))
     }
 
     /// Whether other nodes may do the work.
