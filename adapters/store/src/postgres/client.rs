@@ -29,9 +29,9 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Threads for the sockets of connections.
 const THREADS: usize = 2;
 
-/// Most connections for each use: reads of one answer, scans whose visitors take their time, and
-/// writers. One use cannot stop the others.
-const CONNECTIONS: [usize; 3] = [16, 8, 6];
+/// Most connections for each use: reads of one answer, scans whose visitors take their time,
+/// writers, and renewals of leases. One use cannot stop the others.
+const CONNECTIONS: [usize; 4] = [14, 8, 6, 2];
 
 /// The use of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -39,12 +39,13 @@ pub(crate) enum Use {
     Read,
     Scan,
     Write,
+    Lease,
 }
 
 /// Pools of connections, with the threads that serve them.
 pub(crate) struct Client {
     runtime: Option<tokio::runtime::Runtime>,
-    pools: [Pool; 3],
+    pools: [Pool; 4],
     /// Whether all hosts are this machine.
     pub(crate) is_local: bool,
 }
@@ -80,11 +81,12 @@ impl Client {
         let failed = |cause: &dyn std::fmt::Display| {
             LogError::new(ErrorKind::Io, format!("cannot prepare connections: {cause}"))
         };
-        let [read, scan, write] = CONNECTIONS.map(pool);
+        let [read, scan, write, lease] = CONNECTIONS.map(pool);
         let pools = [
             read.map_err(|cause| failed(&cause))?,
             scan.map_err(|cause| failed(&cause))?,
             write.map_err(|cause| failed(&cause))?,
+            lease.map_err(|cause| failed(&cause))?,
         ];
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -104,13 +106,7 @@ impl Client {
         &self,
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let runtime = self.runtime.as_ref().expect("the threads end with the client");
-        // The runtime's threads drive connections and timers. Unlike the runtime's own function, this
-        // may also be called on a thread of another runtime, which it blocks.
-        let _entered = runtime.enter();
-        let answer = futures_executor::block_on(async {
-            tokio::time::timeout(ANSWER_LIMIT, answer).await.unwrap_or(Err(Failure::Late))
-        });
+        let answer = self.wait_within(ANSWER_LIMIT, answer);
         if matches!(answer, Err(Failure::Late)) {
             // Other connections to the same server may be dead as well.
             for pool in &self.pools {
@@ -118,6 +114,20 @@ impl Client {
             }
         }
         answer
+    }
+
+    fn wait_within<T>(
+        &self,
+        limit: Duration,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let runtime = self.runtime.as_ref().expect("the threads end with the client");
+        // The runtime's threads drive connections and timers. Unlike the runtime's own function, this
+        // may also be called on a thread of another runtime, which it blocks.
+        let _entered = runtime.enter();
+        futures_executor::block_on(async {
+            tokio::time::timeout(limit, answer).await.unwrap_or(Err(Failure::Late))
+        })
     }
 
     /// Runs a read, and repeats it for a short time if the database is out of reach, as after a
@@ -148,6 +158,31 @@ impl Client {
         self.read(doing, |connection| {
             self.wait(async { Ok(connection.query_typed(sql, params).await?) })
         })
+    }
+
+    /// Runs a statement of a lease once, on connections that only leases use, because slow reads must
+    /// not end leases. The limit is that of the answer.
+    ///
+    /// # Errors
+    /// The statement fails, or its answer takes longer than the limit.
+    pub(crate) fn query_lease(
+        &self,
+        doing: &str,
+        limit: Duration,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, LogError> {
+        let query = || -> Result<Vec<Row>, Failure> {
+            let connection = self.connection(Use::Lease)?;
+            let answer =
+                self.wait_within(limit, async { Ok(connection.query_typed(sql, params).await?) });
+            if matches!(answer, Err(Failure::Late)) {
+                // An answer may still arrive; nobody else may get it.
+                drop(Object::take(connection));
+            }
+            answer
+        };
+        query().map_err(|failure| failure.into_error(doing))
     }
 }
 

@@ -226,7 +226,8 @@ impl Shared {
             (&self.node, Type::TEXT),
             (&micros, Type::INT8),
         ];
-        let rows = self.client.query("cannot renew the leases of this node", RENEW, &params)?;
+        const DOING: &str = "cannot renew the leases of this node";
+        let rows = self.client.query_lease(DOING, self.length / 3, RENEW, &params)?;
         let held: HashSet<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
         let mut state = self.lock();
         for name in wanted {
@@ -247,6 +248,7 @@ impl Shared {
         }
         let names = names.to_vec();
         let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&self.owner, Type::INT8)];
-        self.client.query("cannot release the leases of this node", RELEASE, &params).map(drop)
+        const DOING: &str = "cannot release the leases of this node";
+        self.client.query_lease(DOING, self.length / 3, RELEASE, &params).map(drop)
     }
 }

@@ -58,7 +58,7 @@ impl Node {
                 " RETURNING id"
             );
             let params: [Param<'_>; 2] = [(&known, Type::INT8), (&self.lease_micros(), Type::INT8)];
-            if !client.query(DOING, sql, &params)?.is_empty() {
+            if !client.query_lease(DOING, self.lease / 3, sql, &params)?.is_empty() {
                 return Ok(known);
             }
             tracing::warn!("the lease of this node is over; it starts again without its targets");
@@ -74,7 +74,7 @@ impl Node {
         );
         let params: [Param<'_>; 3] =
             [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8), (&new, Type::INT8)];
-        client.query(DOING, sql, &params)?;
+        client.query_lease(DOING, self.lease / 3, sql, &params)?;
         *self.lock() = Some(new);
         Ok(new)
     }

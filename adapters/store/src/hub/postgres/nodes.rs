@@ -46,23 +46,26 @@ impl HubNodes for PostgresHub {
         const DOING: &str = "cannot divide the targets among the nodes";
         let (client, node) = (&*self.client, &self.node);
         let id = node.renew(client)?;
-        for row in client.query(DOING, DELETE_EXPIRED, &[])? {
+        let ask = |sql: &str, params: &[Param<'_>]| {
+            client.query_lease(DOING, node.lease / 3, sql, params)
+        };
+        for row in ask(DELETE_EXPIRED, &[])? {
             let name: String = row.try_get(0).unwrap_or_default();
             tracing::warn!(node = name, "the lease of a node is over; the others take its part");
         }
-        let rows = client.query(DOING, COUNT, &[])?;
+        let rows = ask(COUNT, &[])?;
         let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
         let all = i64::from(HUB_SHARDS);
         let share = all / nodes + i64::from(all % nodes > 0);
         // The last node gets the rest, if the others have whole shares.
         let rest = (all - share * (nodes - 1)).max(0) as usize;
         let held = || -> Result<Vec<HubShard>, LogError> {
-            let rows = client.query(DOING, HELD, &[(&id, Type::INT8)])?;
+            let rows = ask(HELD, &[(&id, Type::INT8)])?;
             each(DOING, &rows, |row| Ok(HubShard(row.try_get::<_, i16>(0)? as u16)))
         };
         let mut shards = held()?;
         let wanted = share - shards.len() as i64;
-        if wanted > 0 && !client.query(DOING, FREE, &[])?.is_empty() {
+        if wanted > 0 && !ask(FREE, &[])?.is_empty() {
             claim(client, id, wanted).map_err(|failure| failure.into_error(DOING))?;
             shards = held()?;
         }

@@ -166,7 +166,7 @@ impl SharedGroup {
         self.refresh()?;
         let own = self.wanted.swap(0, Ordering::Relaxed);
         if self.is_mine() {
-            let wanted = self.take_request()?.max(own);
+            let wanted = self.take_request().inspect_err(|_| self.want(own))?.max(own);
             if let Some(wake) = self.wake.get().filter(|_| wanted > 0) {
                 wake(wanted);
             }

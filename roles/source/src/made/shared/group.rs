@@ -195,7 +195,10 @@ impl Group {
             if known.record == record {
                 return;
             }
-            known.stamp += 1;
+            // A request for files changes no plan.
+            if known.record.items != record.items || known.record.impossible != record.impossible {
+                known.stamp += 1;
+            }
             std::mem::replace(&mut known.record, Arc::clone(&record))
         };
         let (tokens, keys) = (record.tokens(), record.keys());
