@@ -26,6 +26,8 @@ const RENEW: &str = concat!(
     database_now!(),
     " RETURNING name"
 );
+const RENEWING: &str = "cannot renew the leases of this node";
+const RELEASING: &str = "cannot release the leases of this node";
 const RELEASE: &str = "DELETE FROM abreast.leases WHERE owner = $2 AND name = ANY ($1)";
 
 /// Options of a node that shares a store with others.
@@ -226,8 +228,7 @@ impl Shared {
             (&self.node, Type::TEXT),
             (&micros, Type::INT8),
         ];
-        const DOING: &str = "cannot renew the leases of this node";
-        let rows = self.client.query_lease(DOING, self.length / 3, RENEW, &params)?;
+        let rows = self.client.query_lease(RENEWING, self.length / 3, RENEW, &params)?;
         let held: HashSet<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
         let mut state = self.lock();
         for name in wanted {
@@ -248,7 +249,6 @@ impl Shared {
         }
         let names = names.to_vec();
         let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&self.owner, Type::INT8)];
-        const DOING: &str = "cannot release the leases of this node";
-        self.client.query_lease(DOING, self.length / 3, RELEASE, &params).map(drop)
+        self.client.query_lease(RELEASING, self.length / 3, RELEASE, &params).map(drop)
     }
 }
