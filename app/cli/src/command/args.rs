@@ -218,11 +218,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR|URL", env = "ABREAST_DATA", hide_env_values = true)]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) node: crate::config::database::NodeArgs,
-    /// Bucket for the contents of sets, if the store is in a database: s3://BUCKET/PREFIX
-    #[arg(long, value_name = "URL", env = "ABREAST_CONTENTS", help_heading = "Several nodes")]
-    pub(crate) contents: Option<String>,
-    #[command(flatten)]
     pub(crate) progress: crate::program::progress::ProgressArgs,
     /// Begin a new history, even where another store seems to have it
     #[arg(long)]
@@ -269,6 +264,10 @@ pub(crate) struct ServeArgs {
     pub(crate) versions: crate::config::versions::VersionArgs,
     #[command(flatten)]
     pub(crate) push: crate::config::push::PushArgs,
+    #[command(flatten)]
+    pub(crate) node: crate::config::database::NodeArgs,
+    #[command(flatten)]
+    pub(crate) contents: crate::config::database::ContentsArgs,
     #[command(flatten)]
     pub(crate) admin: crate::config::admin::AdminArgs,
 }
@@ -387,6 +386,7 @@ mod tests {
             of::<crate::config::access::AccessArgs>(),
             of::<crate::config::admin::AdminArgs>(),
             of::<crate::config::api::ApiArgs>(),
+            of::<crate::config::database::ContentsArgs>(),
             of::<crate::config::database::NodeArgs>(),
             of::<crate::config::dumps::DumpArgs>(),
             of::<crate::config::follow_args::FollowArgs>(),

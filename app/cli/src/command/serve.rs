@@ -56,10 +56,7 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
     let data_in_file = file.data.clone();
     file.store_in(args.data.as_ref());
     args.node.over(&mut file);
-    if args.contents.is_some() {
-        file.contents.clone_from(&args.contents);
-        file.origins.forget("contents");
-    }
+    args.contents.over(&mut file);
     args.listen.over(&mut file);
     args.admin.over(&mut file);
     Ok((file, data_in_file))

@@ -42,6 +42,25 @@ pub(crate) struct NodeArgs {
     node: Option<String>,
 }
 
+/// The flag of the contents of a Source's sets.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Several nodes")]
+pub(crate) struct ContentsArgs {
+    /// Bucket for the contents of sets, if the store is in a database: s3://BUCKET/PREFIX
+    #[arg(long, value_name = "URL", env = "ABREAST_CONTENTS")]
+    contents: Option<String>,
+}
+
+impl ContentsArgs {
+    /// Writes the flag over a file.
+    pub(crate) fn over(&self, file: &mut File) {
+        if self.contents.is_some() {
+            file.contents.clone_from(&self.contents);
+            file.origins.forget("contents");
+        }
+    }
+}
+
 impl NodeArgs {
     /// Writes the flags over a file.
     pub(crate) fn over(&self, file: &mut File) {
