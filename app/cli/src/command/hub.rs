@@ -129,7 +129,9 @@ impl HubConfig {
             );
         }
         let listen = ListenConfig::check(&file, &mut problems);
-        let database = DatabaseConfig::check(&file, &mut problems);
+        // A hub stores no contents, also if it has the file of a Source.
+        let database = DatabaseConfig::check(&file, &mut problems)
+            .map(|database| DatabaseConfig { contents: None, ..database });
         let data = file.store_folder().unwrap_or_else(|| {
             if database.is_none() {
                 problems.push(

@@ -6,9 +6,9 @@ use crate::program::errors::{ExitCodeError, UsageError};
 use crate::store::data_folder::{NewData, refuse_database, refuse_published};
 use crate::store::database::Database;
 use abreast_contents::Contents;
-use abreast_core::contents::{ContentStore, ErrorKind, address_of};
+use abreast_core::contents::{ContentStore, ErrorKind};
 use abreast_core::hub::HubStore;
-use abreast_core::{ChangeLog, Lease, SystemClock, WorkOnRequest};
+use abreast_core::{ChangeLog, Lease, Records, SystemClock, WorkOnRequest};
 use abreast_folder::{Folder, Locked};
 use abreast_server::api::{TokenPlace, tokens_path};
 use abreast_source::notify::{NotifiedPlace, notified_path};
@@ -17,6 +17,7 @@ use abreast_store::hub::SqliteHub;
 use abreast_store::{FormerSet, SqliteLog};
 use abreast_webtypes::visible;
 use anyhow::{Context as _, Result, bail};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -120,36 +121,36 @@ pub(crate) struct Stores {
 /// Stores that other nodes share.
 struct Shared {
     database: Database,
-    /// The bucket of contents and of made files.
-    bucket: Option<String>,
+    /// The bucket of contents and of made files, and the contents in it.
+    bucket: Option<(String, Arc<dyn ContentStore>)>,
     /// Made files, after the first use.
     files: OnceLock<Arc<SharedFiles>>,
 }
 
-impl Shared {
-    /// Checks that the bucket answers and is that of all nodes. The first node records the address in the database.
-    fn check_bucket(&self, bucket: &str, contents: &dyn ContentStore) -> Result<()> {
-        let records = self.database.records();
-        // After a lost answer, the record is the own one.
-        records.replace_record(BUCKET, 0, bucket.as_bytes())?;
-        let known = records.record(BUCKET)?.map(|record| record.bytes).unwrap_or_default();
-        if known != bucket.as_bytes() {
-            bail!(UsageError(format!(
-                "`contents`: the other nodes have their contents in `{}` (help: give all nodes the same address; after all objects were copied \
-                 to another bucket and all nodes are stopped: DELETE FROM abreast.records WHERE name = '{BUCKET}')",
-                visible(&String::from_utf8_lossy(&known))
-            )));
+/// Checks that a bucket answers and is that of all nodes. The first node records the address in the database.
+fn check_bucket(records: &dyn Records, url: &str, contents: &dyn ContentStore) -> Result<()> {
+    // A request for an object does not distinguish a missing bucket from a missing object.
+    match contents.visit(0, &mut |_| ControlFlow::Break(())) {
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            tracing::warn!(
+                "the bucket is out of reach: {error}; its contents are served when it answers"
+            );
         }
-        match contents.contains(&address_of(b"")) {
-            Err(error) if error.kind() == ErrorKind::Busy => {
-                tracing::warn!(
-                    "the bucket is out of reach: {error}; its contents are served when it answers"
-                );
-                Ok(())
-            }
-            answer => answer.map(drop).with_context(|| format!("cannot use the bucket `{bucket}`")),
+        answer => {
+            answer.with_context(|| format!("cannot use the bucket `{url}`"))?;
         }
     }
+    // After a lost answer, the record is the own one.
+    records.replace_record(BUCKET, 0, url.as_bytes())?;
+    let known = records.record(BUCKET)?.map(|record| record.bytes).unwrap_or_default();
+    if known != url.as_bytes() {
+        bail!(UsageError(format!(
+            "`contents`: the other nodes have their contents in `{}` (help: give all nodes the same address; after all objects were copied \
+             to another bucket and all nodes are stopped: DELETE FROM abreast.records WHERE name = '{BUCKET}')",
+            visible(&String::from_utf8_lossy(&known))
+        )));
+    }
+    Ok(())
 }
 
 impl Stores {
@@ -164,8 +165,14 @@ impl Stores {
     ) -> Result<Self> {
         let mut stores = Self::open(data, task)?;
         if let Some(config) = database {
-            let (database, bucket) = (Database::connect(config)?, config.contents.clone());
-            let files = OnceLock::new();
+            let database = Database::connect(config)?;
+            let open = |url: &String| {
+                let contents = crate::store::bucket::contents(url, data)?;
+                check_bucket(&*database.records(), url, &*contents)?;
+                anyhow::Ok((url.clone(), contents))
+            };
+            let (bucket, files) =
+                (config.contents.as_ref().map(open).transpose()?, OnceLock::new());
             stores.shared = Some(Box::new(Shared { database, bucket, files }));
         }
         Ok(stores)
@@ -277,7 +284,7 @@ impl Stores {
     /// The bucket cannot be opened, or the system cannot start a thread.
     pub(crate) fn made_files(&self) -> Result<Option<Arc<SharedFiles>>> {
         let Some(shared) = &self.shared else { return Ok(None) };
-        let Some(bucket) = &shared.bucket else { return Ok(None) };
+        let Some((bucket, _)) = &shared.bucket else { return Ok(None) };
         if let Some(files) = shared.files.get() {
             return Ok(Some(Arc::clone(files)));
         }
@@ -318,13 +325,10 @@ impl Stores {
     /// The contents cannot be opened.
     pub(crate) fn contents(&self) -> Result<Arc<dyn ContentStore>> {
         if let Some(shared) = &self.shared {
-            let bucket = shared.bucket.as_deref();
-            let bucket = bucket.context(
+            let (_, contents) = shared.bucket.as_ref().context(
                 "`contents`: there is no bucket (help: give the address s3://BUCKET/PREFIX)",
             )?;
-            let contents = crate::store::bucket::contents(bucket, &self.data)?;
-            shared.check_bucket(bucket, &*contents)?;
-            return Ok(contents);
+            return Ok(Arc::clone(contents));
         }
         let path = self.path("contents");
         let contents = Contents::open(&path)

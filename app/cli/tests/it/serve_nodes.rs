@@ -10,7 +10,7 @@ use abreast_testkit::folder::files;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::s3::{S3Server, settings};
-use abreast_testkit::{Random, Running, eventually, kills, provided, run, seed};
+use abreast_testkit::{Random, Running, eventually, eventually_some, kills, provided, run, seed};
 use balancer::Balancer;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -25,6 +25,8 @@ const NODES: usize = 3;
 const FAULTS: u64 = 6;
 /// Clients that write records.
 const WRITERS: usize = 2;
+/// Where the contents of all nodes are.
+const CONTENTS: &str = "s3://bucket/abreast";
 /// The lease of a node, in seconds.
 const LEASE: u64 = 3;
 /// How long everything may take to come to rest.
@@ -76,13 +78,14 @@ impl Nodes {
         format!("http://{}/", self.balancer.address)
     }
 
-    fn run(&mut self, number: usize) {
+    /// The command of a node whose contents are in this bucket.
+    fn command(&self, number: usize, contents: &str) -> Command {
         let (config, scratch) = (
             self.place.join(format!("{number}.toml")),
             self.place.join(format!("scratch-{number}")),
         );
         let text = format!(
-            "data = \"{}\"\ncontents = \"s3://bucket/abreast\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
+            "data = \"{}\"\ncontents = \"{contents}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
              [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n\
              [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{ changes = true }}\n\
              [[set]]\nname = \"notes\"\norigin = \"records\"\n\
@@ -95,16 +98,30 @@ impl Nodes {
             self.place.join("people").display(),
         );
         std::fs::write(&config, text).unwrap();
-        let log = self.place.join(format!("{number}.log"));
-        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = abreast();
         for (name, value) in settings(self.bucket.address()) {
             command.env(name.to_uppercase(), value);
         }
         command.arg("serve").arg("--config").arg(config);
+        command
+    }
+
+    fn run(&mut self, number: usize) {
+        let log = self.place.join(format!("{number}.log"));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let mut command = self.command(number, CONTENTS);
         command.args(["--listen", &self.addresses[number].to_string()]);
         let node = Running::start(command.stdout(Stdio::null()).stderr(log));
         self.running[number] = Some(node);
+    }
+
+    /// The node with a lease.
+    fn holder(server: &Postgres, lease: &str) -> usize {
+        let sql = format!(
+            "SELECT node FROM abreast.leases WHERE name = '{lease}' \
+             AND until > extract(epoch FROM clock_timestamp()) * 1000000"
+        );
+        eventually_some("a node has the lease", || server.sql("serve", &sql).trim().parse().ok())
     }
 
     fn until_ready(&self, number: usize) {
@@ -300,13 +317,13 @@ fn a_source_stays_exact_while_its_nodes_fail() {
     for path in DOCUMENTS {
         eventually_within(path, || nodes.are_equal(path));
     }
-    check_dump(&nodes);
     for name in files(&papers).keys() {
         let path = format!("/papers/r/{}", name.display());
         assert!(nodes.are_equal(&path), "{path}");
         assert_eq!(nodes.read(0, &path).1, std::fs::read(papers.join(name)).unwrap(), "{path}");
     }
     drop(following);
+    check_dump(&mut nodes, &server);
     for node in nodes.running.drain(..) {
         assert_eq!(stop(node.unwrap()), Some(0));
     }
@@ -394,10 +411,77 @@ fn documents_that_are_known_are_served_during_outages() {
     assert_eq!(write.map(|(status, _)| status), Some(200));
     send_signal(nodes.bucket.id(), "-CONT");
     eventually("the bucket answers", || nodes.read(1, "/papers/r/first.txt").0 == 200);
+
+    // What needs the bucket is refused for a time, and neither lost nor a failure of the server.
+    send_signal(nodes.bucket.id(), "-KILL");
+    let entity = "/api/v1/sets/things/resource?uri=http%3A%2F%2Fexample.org%2Ft%2F2";
+    let description = "<http://example.org/t/2> <http://example.org/p> \"two\" .\n";
+    for (request, body) in [
+        (format!("PUT {entity}"), description),
+        ("POST /api/v1/sets/things/entities?as=state".to_owned(), description),
+        ("GET /papers/r/first.txt".to_owned(), ""),
+        ("GET /things/r/1".to_owned(), ""),
+    ] {
+        let (status, answer) = nodes.client().ask(2, &request, of_turtle, body).unwrap();
+        assert_eq!(status, 503, "{request}: {answer}");
+    }
+    assert_eq!(nodes.read(2, "/readyz").0, 200);
+}
+
+#[test]
+fn nodes_of_one_source_agree() {
+    let name = "serve_nodes::nodes_of_one_source_agree";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let server = Postgres::start(&programs);
+    let Some(nodes) = Nodes::start(name, temporary.path(), &server) else { return };
+    for (contents, more, expected) in [
+        ("s3://bucket/other", None, "the other nodes have their contents in `s3://bucket/abreast`"),
+        ("s3://missing/abreast", None, "cannot use the bucket `s3://missing/abreast`"),
+        (CONTENTS, Some("--confirm-deletions"), "`--confirm-deletions`: this node may watch"),
+    ] {
+        let mut command = nodes.command(NODES, contents);
+        let refused = run(command.args(["--listen", "127.0.0.1:0"]).args(more));
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && text.contains(expected), "{contents}: {text}");
+    }
+
+    // Most files are gone: the watching node holds their deletion, and others send a client there.
+    for number in 0..30 {
+        std::fs::write(nodes.papers().join(format!("{number}")), "paper").unwrap();
+    }
+    let count = |number, path| {
+        let (_, body) = nodes.read(number, path);
+        let set: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        (set["count"].as_u64().unwrap(), set["held_deletions"].as_u64().unwrap())
+    };
+    let papers = "/api/v1/sets/papers";
+    eventually("the files are recorded", || count(0, papers) == (30, 0));
+    let holder = Nodes::holder(&server, "watch/papers");
+    let away = temporary.path().join("away");
+    std::fs::rename(nodes.papers(), &away).unwrap();
+    std::fs::create_dir(nodes.papers()).unwrap();
+    let scan = format!("POST {papers}/scan");
+    for number in (0..NODES).filter(|number| *number != holder) {
+        let (status, answer) = nodes.client().ask(number, &scan, "", "").unwrap();
+        assert!(status == 409 && answer.contains("another node watches"), "{answer}");
+    }
+    eventually("the deletions are held", || {
+        let watching = Nodes::holder(&server, "watch/papers");
+        count(watching, papers) == (30, 30)
+    });
+    assert!((0..NODES).all(|number| count(number, papers).0 == 30), "nothing is deleted");
+    let watching = Nodes::holder(&server, "watch/papers");
+    let confirm = format!("POST {papers}/deletions");
+    let (status, answer) = nodes.client().ask(watching, &confirm, "", "").unwrap();
+    assert!(matches!(status, 200 | 202), "{status}: {answer}");
+    eventually("the deletions are recorded", || {
+        (0..NODES).all(|number| count(number, papers).0 == 0)
+    });
 }
 
 /// A dump that one node made is on all nodes, also after the maker is gone.
-fn check_dump(nodes: &Nodes) {
+fn check_dump(nodes: &mut Nodes, server: &Postgres) {
     let accepted = nodes.client().ask(1, "POST /api/v1/sets/papers/dumps", "", "").unwrap();
     assert_eq!(accepted.0, 202, "{}", accepted.1);
     let package_of = |number| {
@@ -413,8 +497,15 @@ fn check_dump(nodes: &Nodes) {
         packages[0].is_some() && packages.iter().all(|package| *package == packages[0])
     });
     let package = format!("/{}", package_of(0).unwrap());
-    assert!(nodes.are_equal(&package), "{package}");
-    assert!(nodes.read(2, &package).1.starts_with(b"PK"));
+    let maker = Nodes::holder(server, "made");
+    let made = nodes.read(maker, &package);
+    assert!(made.0 == 200 && made.1.starts_with(b"PK"), "{}", made.0);
+    drop(nodes.running[maker].take());
+    for other in (0..NODES).filter(|number| *number != maker) {
+        assert_eq!(nodes.read(other, &package), made, "{package} of node {other}");
+    }
+    nodes.run(maker);
+    nodes.until_ready(maker);
 }
 
 /// Each accepted record is in the log once, at the same position on every node, without gaps.

@@ -51,14 +51,26 @@ pub(crate) fn run_while_held(
                 }
                 last
             });
-            run(&ending);
-            ended.store(true, Ordering::SeqCst);
+            {
+                // Also after a panic, so that the thread of the monitor ends.
+                let _end = SetOnDrop(&ended);
+                run(&ending);
+            }
             monitor.join()
         });
         status.set(last.unwrap_or(WatchState::Elsewhere));
         status.forget_judgements();
     }
     status.set(WatchState::Stopped);
+}
+
+/// Sets a flag when it is dropped.
+struct SetOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +151,19 @@ mod tests {
         stop.store(true, Ordering::SeqCst);
         worker.join().unwrap();
         assert_eq!(status.state(), WatchState::Stopped);
+    }
+
+    #[test]
+    fn a_panic_of_the_work_ends_the_thread() {
+        let given = Arc::new(Given::default());
+        given.give(true);
+        let lease = Lease::of(Arc::clone(&given) as _, "watch/papers");
+        let worker = thread::spawn(move || {
+            let (status, stop) = (WatchStatus::default(), Arc::new(AtomicBool::new(false)));
+            run_while_held(&lease, &status, &stop, |_| panic!("a fault of the work"));
+        });
+        eventually("the thread ends", || worker.is_finished());
+        assert!(worker.join().is_err());
     }
 
     #[test]

@@ -15,7 +15,10 @@ pub(crate) struct LastHeads(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    heads: HashMap<SetId, Head>,
+    /// Heads, each with the number of its request.
+    heads: HashMap<SetId, (u64, Head)>,
+    /// Number of the last request.
+    requests: u64,
     /// The database is not asked before this time.
     away_until: Option<Instant>,
 }
@@ -27,18 +30,23 @@ impl LastHeads {
         set: SetId,
         read: impl FnOnce() -> Result<Head, LogError>,
     ) -> Result<Head, LogError> {
+        let number = {
+            let mut state = self.lock();
+            state.requests += 1;
+            state.requests
+        };
         let answer = self.ask(read);
         let mut state = self.lock();
         match &answer {
             Ok(head) => {
-                let last = state.heads.entry(set).or_insert(*head);
+                let last = state.heads.entry(set).or_insert((number, *head));
                 // Answers to requests at the same time come in any order.
-                if (head.created, head.position) >= (last.created, last.position) {
-                    *last = *head;
+                if last.0 <= number {
+                    *last = (number, *head);
                 }
             }
             Err(error) if error.kind() == ErrorKind::Busy => {
-                if let Some(last) = state.heads.get(&set) {
+                if let Some((_, last)) = state.heads.get(&set) {
                     return Ok(*last);
                 }
             }
@@ -66,6 +74,24 @@ impl LastHeads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_answer_does_not_replace_a_later_one() {
+        let heads = LastHeads::default();
+        let set = SetId(1);
+        let head = |resources| Head { resources, ..Head::default() };
+        let slow = || {
+            heads.read(set, || Ok(head(2))).unwrap();
+            Ok(head(1))
+        };
+        assert_eq!(heads.read(set, slow).unwrap().resources, 1);
+        let away = || Err(LogError::new(ErrorKind::Busy, "away"));
+        assert_eq!(heads.read(set, away).unwrap().resources, 2);
+        // After a failover, the last answer is valid, although it has fewer changes.
+        std::thread::sleep(PAUSE);
+        heads.read(set, || Ok(head(0))).unwrap();
+        assert_eq!(heads.read(set, away).unwrap().resources, 0);
+    }
 
     #[test]
     fn the_last_head_is_used_while_the_database_is_away() {
