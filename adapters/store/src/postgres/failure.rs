@@ -147,7 +147,8 @@ fn explain(error: &tokio_postgres::Error) -> String {
 
 fn explain_database(error: &DbError) -> String {
     let code = error.code().code();
-    match error.detail() {
+    // The detail of a violated constraint has the row, and so secrets of subscriptions.
+    match error.detail().filter(|_| !code.starts_with("23")) {
         Some(detail) => format!("{} ({detail}; SQLSTATE {code})", error.message()),
         None => format!("{} (SQLSTATE {code})", error.message()),
     }
