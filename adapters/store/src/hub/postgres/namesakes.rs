@@ -4,6 +4,7 @@ use super::topics::each;
 use crate::postgres::client::Client;
 use abreast_core::LogError;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 
 /// Nodes with the name of this one that were there at its start, until it is known whether any of
@@ -17,14 +18,19 @@ pub(crate) struct Namesakes {
 impl Namesakes {
     /// Warns once if a node with this name renews its lease too. The lease of a former process of this
     /// node ends without a renewal.
-    pub(crate) fn check(&mut self, client: &Client, name: &str, own: i64) -> Result<(), LogError> {
+    pub(crate) fn check(
+        &mut self,
+        client: &Client,
+        limit: Duration,
+        (name, own): (&str, i64),
+    ) -> Result<(), LogError> {
         const DOING: &str = "cannot read the names of the nodes";
         const SQL: &str = "SELECT id, until FROM abreast.nodes WHERE name = $1 AND id <> $2";
         if self.leases.as_ref().is_some_and(BTreeMap::is_empty) {
             return Ok(());
         }
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&own, Type::INT8)];
-        let rows = client.query(DOING, SQL, &params)?;
+        let rows = client.query_lease(DOING, limit, SQL, &params)?;
         let now: BTreeMap<i64, i64> =
             each(DOING, &rows, |row| Ok((row.try_get(0)?, row.try_get(1)?)))?.into_iter().collect();
         let Some(before) = &self.leases else {

@@ -43,7 +43,10 @@ impl Node {
     pub(crate) fn renew(&self, client: &Client) -> Result<i64, LogError> {
         let id = self.renew_lease(client)?;
         let mut namesakes = self.namesakes.lock().unwrap_or_else(PoisonError::into_inner);
-        namesakes.check(client, &self.name, id)?;
+        // The lease is renewed already.
+        if let Err(error) = namesakes.check(client, self.lease / 3, (&self.name, id)) {
+            tracing::debug!("{error}");
+        }
         Ok(id)
     }
 

@@ -82,8 +82,9 @@ impl HubNodes for PostgresHub {
         let Some(id) = self.node.id() else { return Ok(()) };
         let shards: Vec<i16> = shards.iter().map(|shard| shard.0 as i16).collect();
         self.client
-            .query(
+            .query_lease(
                 "cannot give targets to other nodes",
+                self.node.lease / 3,
                 "UPDATE abreast.hub_shards SET owner = NULL WHERE owner = $1 AND shard = ANY ($2)",
                 &[(&id, Type::INT8), (&shards, Type::INT2_ARRAY)],
             )
@@ -92,8 +93,10 @@ impl HubNodes for PostgresHub {
 
     fn leave(&self) -> Result<(), LogError> {
         const SQL: &str = "DELETE FROM abreast.nodes WHERE id = $1";
+        const DOING: &str = "cannot end the lease of the node";
         let Some(id) = self.node.id() else { return Ok(()) };
-        self.client.query("cannot end the lease of the node", SQL, &[(&id, Type::INT8)]).map(drop)
+        let params: [Param<'_>; 1] = [(&id, Type::INT8)];
+        self.client.query_lease(DOING, self.node.lease / 3, SQL, &params).map(drop)
     }
 
     fn revision(&self) -> Result<HubRevision, LogError> {
