@@ -44,7 +44,9 @@ pub(super) fn report(
         Err(error) => return unreachable(place, &error),
     };
     let attention = found.checks().into_iter().filter(|check| check.urgent && !check.ok);
-    let is_served = found.nodes.iter().any(|node| node.state == "alive");
+    // A Source without notifications has leases only.
+    let is_served = found.nodes.iter().any(|node| node.state == "alive")
+        || found.leases.iter().any(|lease| lease.state == "held");
     let mut hub = summary.map(|summary| hub_status(&summary, &place));
     if let (Some(hub), Some(config)) = (&mut hub, config) {
         let (data, config) = (format!("--data {place}"), format!("--config {}", config.display()));
