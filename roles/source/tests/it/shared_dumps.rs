@@ -2,6 +2,7 @@
 
 use crate::nodes::{Node, Shared, sent};
 use crate::world::{BASE, World, bytes};
+use abreast_core::PageRule;
 use abreast_resourcesync::v1_1::Document;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumper, Dumps, SetDumps};
 use abreast_source::projection::resourcesync_0_1::ResourceSync01;
@@ -199,6 +200,29 @@ fn another_maker_continues_the_change_dump() {
     let third = bucket.node(false);
     let three = Source::start(&world, &third, "three");
     assert_eq!(three.changed(), two.changed());
+}
+
+#[test]
+fn a_change_dump_that_begins_again_has_all_later_changes() {
+    let rule = PageRule { changes: 2, ..PageRule::default() };
+    let (world, bucket) = (World::with(rule, 40_000), Shared::default());
+    world.log.complete_import(world.set).unwrap();
+    let node = bucket.node(true);
+    add(&world, "a");
+    let source = Source::start(&world, &node, "one");
+    source.changes_are_dumped(&world);
+    node.give_turn(false);
+    // The bytes between the first version and the third are nowhere.
+    for content in ["second", "third version"] {
+        world.write("a", content);
+        world.scan();
+    }
+    for name in ["b", "c", "d", "e"] {
+        add(&world, name);
+    }
+    node.give_turn(true);
+    source.changes_are_dumped(&world);
+    assert_eq!(source.changed(), ["a", "b", "c", "d", "e"].map(url));
 }
 
 #[test]

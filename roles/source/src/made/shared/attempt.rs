@@ -44,7 +44,7 @@ impl<'a> Attempt<'a> {
 
     /// Starts an attempt that every node may make.
     pub(crate) fn begin_any(group: &'a SharedGroup) -> Result<Self, SharedError> {
-        let base = group.begin()?;
+        let base = group.begin_soon()?;
         Self::of(group, base, false)
     }
 

@@ -133,7 +133,7 @@ impl Cache {
         path: &Path,
         length: u64,
         modified: Timestamp,
-        fetch: impl FnOnce(&mut BufWriter<MadeFile>) -> Result<(), SharedError>,
+        mut fetch: impl FnMut(&mut BufWriter<MadeFile>) -> Result<(), SharedError>,
     ) -> Result<Held, SharedError> {
         let held = || Held { path: path.to_owned(), cache: Arc::clone(self) };
         let deadline = Instant::now() + PATIENCE;
@@ -143,7 +143,12 @@ impl Cache {
                 state.fetching.insert(path.to_owned(), length);
                 discard(state.surplus(self.limit));
                 drop(state);
-                let fetched = write(path, length, modified, fetch);
+                let mut fetched = write(path, length, modified, &mut fetch);
+                if fetched.as_ref().is_err_and(SharedError::is_of_full_disk) {
+                    // The disk is smaller than the limit: all copies that are not in use give way.
+                    discard(self.lock().surplus(0));
+                    fetched = write(path, length, modified, &mut fetch);
+                }
                 let mut state = self.lock();
                 state.fetching.remove(path);
                 if fetched.is_ok() {
@@ -227,6 +232,27 @@ mod tests {
         assert_eq!(time, UNIX_EPOCH + Duration::from_secs(1_767_225_600));
         cache.remove(place.path().join("ab"));
         assert!(!path("b").exists() && cache.lock().copies.is_empty());
+    }
+
+    #[test]
+    fn copies_give_way_to_a_file_on_a_full_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::new(1_000);
+        let path = |name: &str| place.path().join(name);
+        let held = get(&cache, &path("held"), b"1234").unwrap();
+        drop(get(&cache, &path("old"), b"1234").unwrap());
+        let is_full = || path("old").exists();
+        let fetch = |file: &mut BufWriter<MadeFile>| {
+            if is_full() {
+                return Err(io::Error::from(io::ErrorKind::StorageFull).into());
+            }
+            Ok(file.write_all(b"1234")?)
+        };
+        drop(cache.hold(&path("new"), 4, TIME, fetch).unwrap());
+        assert!(held.path().exists() && path("new").exists() && !path("old").exists());
+        let full =
+            |_: &mut BufWriter<MadeFile>| Err(io::Error::from(io::ErrorKind::StorageFull).into());
+        assert!(cache.hold(&path("more"), 4, TIME, full).is_err(), "it is tried once again");
     }
 
     #[test]

@@ -38,6 +38,17 @@ impl SharedError {
         matches!(self, Self::NotMine | Self::Published)
     }
 
+    /// Whether the local disk is full.
+    pub(crate) fn is_of_full_disk(&self) -> bool {
+        match self {
+            Self::Store(error) => error.kind() == ErrorKind::Full,
+            Self::Local(error) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
     /// Seconds after which a client may retry, if the cause passes.
     pub(crate) fn retry(&self) -> Option<u32> {
         let passes = match self {

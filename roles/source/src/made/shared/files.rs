@@ -31,7 +31,7 @@ pub struct SharedFiles {
 struct Followed {
     place: Arc<Place>,
     groups: Mutex<Vec<Weak<SharedGroup>>>,
-    is_away: AtomicBool,
+    is_failing: AtomicBool,
 }
 
 /// Shared files for the groups of a set.
@@ -80,7 +80,7 @@ impl SharedFiles {
         let poll = options.poll;
         let place = Arc::new(Place::new(store, options));
         let groups = Mutex::default();
-        let followed = Arc::new(Followed { place, groups, is_away: AtomicBool::new(false) });
+        let followed = Arc::new(Followed { place, groups, is_failing: AtomicBool::new(false) });
         let of_thread = Arc::clone(&followed);
         let follow = move |signal: &Signal| of_thread.follow(signal);
         let worker = Worker::start_every(poll, "shared-files", Arc::default(), follow)?;
@@ -125,27 +125,22 @@ impl Followed {
             groups.retain(|group| group.strong_count() > 0);
             groups.iter().filter_map(Weak::upgrade).collect()
         };
+        let mut failed = false;
         for group in groups {
             if signal.is_stopped() {
                 return;
             }
-            match group.tend() {
-                Ok(()) => {
-                    if self.is_away.swap(false, Ordering::Relaxed) {
-                        tracing::info!("the object store of made files answers again");
-                    }
-                }
-                Err(error) => {
-                    if !self.is_away.swap(true, Ordering::Relaxed) {
-                        tracing::warn!(
-                            "cannot read the made files of other nodes: {error}; retrying"
-                        );
-                    }
-                    if error.retry().is_some() {
-                        return;
-                    }
-                }
+            let Err(error) = group.tend() else { continue };
+            failed = true;
+            if !self.is_failing.swap(true, Ordering::Relaxed) {
+                tracing::warn!("cannot read the made files of other nodes: {error}; retrying");
             }
+            if error.retry().is_some() {
+                return;
+            }
+        }
+        if !failed && self.is_failing.swap(false, Ordering::Relaxed) {
+            tracing::info!("the made files of other nodes can be read again");
         }
     }
 }
@@ -166,7 +161,9 @@ impl SharedGroup {
         self.refresh()?;
         let own = self.wanted.swap(0, Ordering::Relaxed);
         if self.is_mine() {
-            let wanted = self.take_request().inspect_err(|_| self.want(own))?.max(own);
+            let (taken, result) = self.take_request();
+            let wanted = taken.max(own);
+            result.inspect_err(|_| self.want(wanted))?;
             if let Some(wake) = self.wake.get().filter(|_| wanted > 0) {
                 wake(wanted);
             }

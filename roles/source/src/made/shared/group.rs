@@ -258,6 +258,12 @@ impl Group {
         Ok(Base { token: token()?, last, started: Instant::now() })
     }
 
+    /// As [`Self::begin`], for a request that must not wait for a store which is away.
+    pub(super) fn begin_soon(&self) -> Result<Base, SharedError> {
+        self.place.check_away()?;
+        self.begin()
+    }
+
     /// As [`Self::begin`], if this node may make files.
     pub(super) fn begin_mine(&self) -> Result<Base, SharedError> {
         if self.is_mine() { self.begin() } else { Err(SharedError::NotMine) }
@@ -408,16 +414,19 @@ impl Group {
         self.edit(note).map(drop)
     }
 
-    /// Returns and removes the request of other nodes.
-    pub(super) fn take_request(&self) -> Result<u8, SharedError> {
+    /// Removes the request of other nodes, and returns it. After an error it may be removed, too.
+    pub(super) fn take_request(&self) -> (u8, Result<(), SharedError>) {
         let mut wanted = 0;
-        if self.known().1.wanted > 0 {
-            self.edit(|record| {
-                wanted = std::mem::take(&mut record.wanted);
-                Ok(wanted > 0)
-            })?;
+        if self.known().1.wanted == 0 {
+            return (0, Ok(()));
         }
-        Ok(wanted)
+        let taken = self.edit(|record| {
+            // After a lost answer, the record does not have the request any more.
+            let now = std::mem::take(&mut record.wanted);
+            wanted = wanted.max(now);
+            Ok(now > 0)
+        });
+        (wanted, taken.map(drop))
     }
 
     /// Deletes files whose grace time is over.
@@ -451,6 +460,10 @@ impl Group {
             })
         })?;
         self.refresh()?;
+        if lock(&self.known).version.is_none() {
+            // The files of a record that is missing are not known.
+            return Ok(());
+        }
         let record = self.known().1;
         let (keys, removed) = (record.keys(), &record.removed);
         old.retain(|key| !keys.contains(key) && removed.iter().all(|one| one.key != *key));

@@ -149,10 +149,15 @@ impl DumpFolder {
 
     /// Unused name for a dump with this time.
     pub(super) fn name(&self, mut time: Timestamp) -> String {
+        // The record may list dumps that this node does not publish, such as those of another base.
+        let record = self.shared.as_ref().map(|shared| shared.known().1);
+        let is_listed = |name: &str| record.as_ref().is_some_and(|it| it.item(name).is_some());
         loop {
             let name = format!("{}{}", self.prefix, compact(time));
             let is_free = |name: &str| {
-                !self.root.join(name).exists() && self.dumps.iter().all(|dump| dump.name != name)
+                !self.root.join(name).exists()
+                    && self.dumps.iter().all(|dump| dump.name != name)
+                    && !is_listed(name)
             };
             if is_free(&name) && is_free(&format!("{ASIDE}{name}")) {
                 return name;

@@ -356,8 +356,13 @@ impl SetDumps {
                 made(&self.resources, &name, stamp, job.cancel, make)
             });
             job.meter.end();
-            // The next request gets the new dump, or starts another attempt.
-            self.wanted.store(false, Ordering::Relaxed);
+            match made {
+                // The node with the turn, which may be another one now, still has to make the dump.
+                Ok(None) if at_once => self.at_once.store(true, Ordering::Relaxed),
+                Ok(None) => {}
+                // The next request gets the new dump, or starts another attempt.
+                _ => self.wanted.store(false, Ordering::Relaxed),
+            }
             let impossible = matches!(made, Err(DumpError::Elsewhere(_)));
             lock(&self.plan).impossible = impossible;
             if let Some(groups) = &self.groups
@@ -402,8 +407,13 @@ impl SetDumps {
         let head = self.log().head(self.set.id).ok().filter(|_| at_once);
         let wanted = head.map_or(Position(0), |head| head.position);
         let make = || {
-            let stamp = self.follow_changes();
-            let Some(range) = self.next_changes(wanted)? else { return Ok(None) };
+            self.follow_changes();
+            let range = match self.next_changes(wanted) {
+                Err(DumpError::Shared(error)) if error.is_of_another() => None,
+                range => range?,
+            };
+            let Some(range) = range else { return Ok(None) };
+            let stamp = lock(&self.plan).stamp;
             let job = self.job(&self.set.options);
             let name = current(&self.changes).name(range.until);
             let dump = made(&self.changes, &name, stamp, job.cancel, |folder| {
@@ -420,15 +430,24 @@ impl SetDumps {
         {}
     }
 
-    /// Forgets the plan if another node has changed the packages. Returns the number of the shared
-    /// record for which the plan is valid.
-    fn follow_changes(&self) -> Option<u64> {
+    /// Forgets the plan if another node has changed the packages.
+    fn follow_changes(&self) {
         let stamp = current(&self.changes).stamp;
         let mut plan = lock(&self.plan);
         if plan.stamp != stamp {
             (plan.covered, plan.checked, plan.stamp) = (None, 0, stamp);
         }
-        stamp
+    }
+
+    /// Removes all packages of changes, because the next one does not continue them. The plan remains
+    /// valid for the record without them.
+    fn restart_changes(&self) -> Result<(), DumpError> {
+        retire_first(&self.changes, |folder| folder.dumps.len())?;
+        let changes = current(&self.changes);
+        if changes.dumps.is_empty() {
+            lock(&self.plan).stamp = changes.stamp;
+        }
+        Ok(())
     }
 
     /// Changes for the next package, if one is due, or if changes up to `wanted` are not covered.
@@ -476,7 +495,7 @@ impl SetDumps {
                  are not kept, or are on another server (help: let the set keep versions, and put records of resources elsewhere \
                  in a set of their own)"
                 );
-                retire_first(&self.changes, |folder| folder.dumps.len())?;
+                self.restart_changes()?;
                 (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
                 lock(&self.plan).covered = Some((position, range.from));
                 if position == last {
@@ -501,7 +520,7 @@ impl SetDumps {
                     "the Change Dump begins again: its log was begun again after the last package, and changes between \
                      them are not known"
                 );
-                retire_first(&self.changes, |folder| folder.dumps.len())?;
+                self.restart_changes()?;
             }
             None => {}
         }
