@@ -82,8 +82,9 @@ fn run() -> Result<ExitCode> {
             println!("  {name:9} {title}");
         }
         println!(
-            "\n--quick measures small collections, --only one part of `hub` ({});",
-            benches::hub::part_names().join(", ")
+            "\n--quick measures small collections, --only one part of `hub` ({}) or `scale` ({});",
+            benches::hub::part_names().join(", "),
+            benches::scale::part_names().join(", ")
         );
         println!("neither writes docs/benchmarks.md or bench/results");
         return Ok(ExitCode::SUCCESS);
@@ -94,13 +95,18 @@ fn run() -> Result<ExitCode> {
     {
         bail!("there is no bench `{unknown}`\n  help: --help lists them");
     }
-    if settings.is_partial() && names != ["hub"] {
+    let parts = match names.as_slice() {
+        [name] if name == "hub" => benches::hub::part_names(),
+        [name] if name == "scale" => benches::scale::part_names(),
+        _ => Vec::new(),
+    };
+    if settings.is_partial() && parts.is_empty() {
         bail!(
-            "--only measures parts of `hub`\n  help: use it as `hub --only {}`",
+            "--only measures parts of `hub` or `scale`\n  help: use it as `hub --only {}`",
             benches::hub::part_names()[0]
         );
     }
-    if let Some(unknown) = settings.unknown_part(&benches::hub::part_names()) {
+    if let Some(unknown) = settings.unknown_part(&parts) {
         bail!("there is no part `{unknown}`\n  help: --help lists them");
     }
     let mut failed = Vec::new();

@@ -2,7 +2,7 @@
 
 mod fairness;
 mod pending;
-mod serving;
+pub(crate) mod serving;
 
 use crate::abreast;
 use crate::peers::find_or_install;

@@ -6,8 +6,8 @@ use crate::receiver::{Receiver, now};
 use crate::run::{log_path, timed};
 use crate::samples::Samples;
 use crate::settings::Settings;
-use abreast_core::hub::{HubStore as _, NewTarget, Secret, TargetKind};
-use abreast_core::{Clock as _, Offset, SystemClock, TopicLog as _};
+use abreast_core::hub::{HubStore, NewTarget, Secret, TargetKind};
+use abreast_core::{Clock as _, Offset, SystemClock};
 use abreast_store::hub::SqliteHub;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::HashMap;
@@ -228,6 +228,16 @@ impl Hub {
 /// Puts subscriptions into a store that nobody has open.
 fn seed(path: &Path, subscriptions: impl Iterator<Item = (String, Option<Vec<u8>>)>) -> Result<()> {
     let store = SqliteHub::open(path, Arc::new(SystemClock))?;
+    subscribe(&store, subscriptions)?;
+    store.close();
+    Ok(())
+}
+
+/// Puts subscriptions to [`TOPIC`] into a store.
+pub(crate) fn subscribe(
+    store: &dyn HubStore,
+    subscriptions: impl Iterator<Item = (String, Option<Vec<u8>>)>,
+) -> Result<()> {
     let topic = store.open_topic(TOPIC)?;
     let until = SystemClock.now().plus_micros(LEASE.as_micros() as i64);
     let (sender, receiver) = channel();
@@ -245,6 +255,5 @@ fn seed(path: &Path, subscriptions: impl Iterator<Item = (String, Option<Vec<u8>
     }
     drop(sender);
     receiver.iter().collect::<Result<(), _>>()?;
-    store.close();
     Ok(())
 }
