@@ -469,6 +469,38 @@ fn files_for_containers_are_valid_and_agree() {
     assert_eq!(source["hub"]["hubs"][0].as_str(), Some(&*address));
 }
 
+#[cfg(feature = "postgres")]
+#[test]
+fn files_for_containers_of_nodes_are_valid_and_agree() {
+    let nodes = include_str!("../../../../packaging/container/nodes/nodes.toml");
+    let compose = include_str!("../../../../packaging/container/nodes/compose.yaml");
+    let proxy = include_str!("../../../../packaging/container/nodes/nginx.conf");
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path();
+    let quoted = |name: &str| format!("\"{}\"", root.join(name).display());
+    fs::create_dir(root.join("papers")).unwrap();
+    let here =
+        nodes.replace("\"/papers\"", &quoted("papers")).replace("\"/data\"", &quoted("data"));
+    fs::write(root.join("nodes.toml"), here).unwrap();
+    assert_all(&faults(&["config", "check"], &root.join("nodes.toml"), 0), &[]);
+    let settings: toml::Table = nodes.parse().unwrap();
+    let has = |text: &str| assert!(compose.contains(text), "{text}");
+    has("\"./nodes.toml:/etc/abreast.toml:ro\"");
+    has("\"./nginx.conf:/etc/nginx/conf.d/default.conf:ro\"");
+    let data = settings["data"].as_str().unwrap();
+    let (user, database) =
+        data.strip_prefix("postgres://").unwrap().split_once("@database/").unwrap();
+    has(&format!("{{POSTGRES_USER: {user}, POSTGRES_DB: {database},"));
+    let contents = settings["contents"].as_str().unwrap().strip_prefix("s3://").unwrap();
+    has(&format!("mkdir -p /data/{} &&", contents.split('/').next().unwrap()));
+    for node in ["a", "b", "c"] {
+        has(&format!("\n  {node}: {{<<: *node, hostname: {node}}}\n"));
+        assert!(proxy.contains(&format!("server {node}:8080 ")), "{node}");
+    }
+    has("\"8080:8080\"");
+    assert!(proxy.contains("listen 8080;") && settings["listen"].as_str() == Some("0.0.0.0:8080"));
+}
+
 #[test]
 fn the_file_is_an_argument_or_that_of_config() {
     let place = tempfile::tempdir().unwrap();
