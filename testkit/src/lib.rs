@@ -11,9 +11,9 @@ mod servers;
 pub use abreast_core::testing::Random;
 pub use bytes::{digest, documents, warc, zip};
 pub use disk::{bits, folder, power};
-pub use run::environment::{kills, number, provided, seed, seeds, skipped};
+pub use run::environment::{kills, minutes, number, provided, seed, seeds, skipped};
 pub use run::process::{Running, run};
 pub use run::wait::{PATIENCE, eventually, eventually_ok, eventually_some};
 #[cfg(feature = "sparql")]
 pub use servers::endpoint;
-pub use servers::{http, pages, postgres, s3, tls, xmpp};
+pub use servers::{http, pages, postgres, relay, s3, tls, xmpp};

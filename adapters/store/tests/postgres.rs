@@ -3,7 +3,6 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod lossy;
 mod plans;
 
 use abreast_core::testing::{Stores, change_log_contract_part, check_consistency};
@@ -13,8 +12,8 @@ use abreast_core::{
 };
 use abreast_store::{PostgresLog, PostgresOptions};
 use abreast_testkit::postgres::{PgBouncer, Postgres};
+use abreast_testkit::relay::Relay;
 use abreast_testkit::{provided, seed};
-use lossy::LossyProxy;
 use std::collections::HashSet;
 use std::fs;
 use std::net::TcpListener;
@@ -221,8 +220,8 @@ fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
     let server = Postgres::start(&programs);
     let url = server.create("letters");
     let set = ready(&open(&url));
-    let proxy = LossyProxy::start(server.port(), seed(7));
-    let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    let relay = Relay::start(server.port(), 8, seed(7));
+    let lossy = relay.url(&url);
     let nodes = [open(&lossy), open(&lossy)];
     std::thread::scope(|scope| {
         for (node, log) in nodes.iter().enumerate() {
@@ -236,7 +235,7 @@ fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
             });
         }
     });
-    assert!(proxy.lost.load(Ordering::SeqCst) > 10, "answers were lost");
+    assert!(relay.lost() > 10, "answers were lost");
     let log = open(&url);
     let keys = keys(&log, set);
     assert_eq!(keys.len() as u64, 2 * CHANGES);

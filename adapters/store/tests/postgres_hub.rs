@@ -2,7 +2,6 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod lossy;
 mod plans;
 
 use abreast_core::hub::{
@@ -18,9 +17,9 @@ use abreast_core::{
 use abreast_store::PostgresOptions;
 use abreast_store::hub::{NodeOptions, PostgresHub};
 use abreast_testkit::postgres::Postgres;
+use abreast_testkit::relay::Relay;
 use abreast_testkit::{provided, seed};
 use abreast_webtypes::Timestamp;
-use lossy::LossyProxy;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -427,13 +426,13 @@ fn a_lost_answer_to_a_commit_doubles_no_notification() {
          CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON abreast.hub DEFERRABLE INITIALLY DEFERRED \
          FOR EACH ROW EXECUTE FUNCTION slow()",
     );
-    let proxy = LossyProxy::start(server.port(), seed(3));
-    let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    let relay = Relay::start(server.port(), 8, seed(3));
+    let lossy = relay.url(&url);
     let hub = node(&lossy, "one", Duration::from_secs(60));
     for number in 1..=NOTIFICATIONS {
         assert_eq!(publish(&hub, topic, bytes(&number.to_string())).unwrap(), Offset(number));
     }
-    assert!(proxy.lost.load(Ordering::SeqCst) > 2, "answers are lost");
+    assert!(relay.lost() > 2, "answers are lost");
     let direct = node(&url, "two", Duration::from_secs(60));
     assert_eq!(direct.read(topic, Offset(0), 1_000).unwrap().len() as u64, NOTIFICATIONS);
 }

@@ -9,8 +9,9 @@ use super::target::{
 use super::topic::Topic;
 use super::verification::{NewVerification, Settled, Verification, VerificationId};
 use crate::log::wait;
-use crate::{LogError, Offset, TopicId, TopicLog};
+use crate::{Clock, LogError, Offset, SystemClock, TopicId, TopicLog};
 use abreast_webtypes::Timestamp;
+use std::sync::Arc;
 
 /// A hub's topics, targets and verifications.
 ///
@@ -37,6 +38,12 @@ pub trait HubStore: TopicLog {
     /// The nodes that share this store; `None` if only this process delivers from it.
     fn nodes(&self) -> Option<&dyn HubNodes> {
         None
+    }
+
+    /// The clock for the times in this store: the same for all nodes, also if the clocks of their
+    /// machines differ.
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
     }
 
     /// Checks that later changes will outlive this process, for probes.

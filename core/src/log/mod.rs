@@ -9,8 +9,8 @@ pub(crate) mod records;
 pub(crate) mod topic;
 
 use crate::{
-    Change, ChangeRecord, Collected, ContentId, Order, Position, Resource, ResourceSet, SetId,
-    State, Version, VersionPolicy,
+    Change, ChangeRecord, Clock as _, Collected, ContentId, Order, Position, Resource, ResourceSet,
+    SetId, State, SystemClock, Version, VersionPolicy,
 };
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
@@ -309,6 +309,11 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// [`ErrorKind::Refused`] when the set is there and has another beginning; else when the store
     /// fails.
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError>;
+
+    /// The current time, by the clock that all nodes of this log share.
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
 
     /// All sets, in the order they were created.
     ///

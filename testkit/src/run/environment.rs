@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A number in the environment.
 ///
@@ -18,6 +19,11 @@ pub fn kills(own: u64) -> u64 {
     let kills = number("ABREAST_TEST_KILLS").unwrap_or(own);
     eprintln!("repeat with ABREAST_TEST_KILLS={kills}");
     kills
+}
+
+/// How long a test with faults runs, instead of a number of faults: `ABREAST_TEST_MINUTES`.
+pub fn minutes() -> Option<Duration> {
+    number("ABREAST_TEST_MINUTES").map(|minutes| Duration::from_secs(60 * minutes))
 }
 
 /// The seed of a test's random numbers: `ABREAST_TEST_SEED`, or its own.

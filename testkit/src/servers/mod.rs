@@ -5,6 +5,7 @@ pub mod endpoint;
 pub mod http;
 pub mod pages;
 pub mod postgres;
+pub mod relay;
 pub mod s3;
 pub mod tls;
 pub mod xmpp;

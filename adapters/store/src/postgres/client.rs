@@ -1,8 +1,10 @@
 //! Connections to PostgreSQL, for callers that block.
 
+use crate::postgres::clock::DatabaseClock;
 use crate::postgres::failure::Failure;
 use crate::postgres::hosts::{HOST_LIMIT, Hosts};
 use crate::postgres::password::ChangingPassword;
+use crate::postgres::shared_values::database_now;
 use abreast_core::{ErrorKind, LogError};
 use deadpool_postgres::{
     ConfigConnectImpl, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
@@ -48,6 +50,8 @@ pub(crate) struct Client {
     pools: [Pool; 4],
     /// Whether all hosts are this machine.
     pub(crate) is_local: bool,
+    /// The time of the database; the renewals of leases set it.
+    pub(crate) clock: DatabaseClock,
 }
 
 impl Client {
@@ -93,7 +97,8 @@ impl Client {
             .thread_name("postgres")
             .enable_all()
             .build();
-        Ok(Self { runtime: Some(runtime.map_err(|cause| failed(&cause))?), pools, is_local })
+        let runtime = Some(runtime.map_err(|cause| failed(&cause))?);
+        Ok(Self { runtime, pools, is_local, clock: DatabaseClock::default() })
     }
 
     /// A connection for a use.
@@ -158,6 +163,22 @@ impl Client {
         self.read(doing, |connection| {
             self.wait(async { Ok(connection.query_typed(sql, params).await?) })
         })
+    }
+
+    /// Sets the clock to the time of the database.
+    pub(crate) fn read_clock(&self, limit: Duration) -> Result<(), LogError> {
+        const DOING: &str = "cannot read the clock of the database";
+        let begin = Instant::now();
+        let rows = self.query_lease(DOING, limit, concat!("SELECT ", database_now!()), &[])?;
+        self.set_clock(&rows, 0, begin);
+        Ok(())
+    }
+
+    /// Sets the clock by this column of an answer to a statement that was sent at `begin`.
+    pub(crate) fn set_clock(&self, rows: &[Row], column: usize, begin: Instant) {
+        if let Some(now) = rows.first().and_then(|row| row.try_get(column).ok()) {
+            self.clock.set(now, begin);
+        }
     }
 
     /// Runs a statement of a lease once, on connections that only leases use, because slow reads must

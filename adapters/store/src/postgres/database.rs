@@ -4,7 +4,7 @@ use crate::postgres::client::Client;
 use crate::postgres::leases::{NodeOptions, PostgresLeases};
 use crate::postgres::options::PostgresOptions;
 use crate::postgres::records::PostgresRecords;
-use abreast_core::LogError;
+use abreast_core::{Clock, LogError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -36,6 +36,11 @@ impl PostgresOptions {
 }
 
 impl PostgresDatabase {
+    /// The time of the database, which is the same for all nodes.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.client.clock.clone())
+    }
+
     /// The small records of the whole store.
     pub fn records(&self) -> PostgresRecords {
         PostgresRecords::new(Arc::clone(&self.client))

@@ -24,7 +24,8 @@ const RENEW: &str = concat!(
      ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, node = excluded.node, until = excluded.until \
      WHERE old.owner = $2 OR old.until <= ",
     database_now!(),
-    " RETURNING name"
+    " RETURNING name, ",
+    database_now!()
 );
 const RENEWING: &str = "cannot renew the leases of this node";
 const RELEASING: &str = "cannot release the leases of this node";
@@ -229,6 +230,11 @@ impl Shared {
             (&micros, Type::INT8),
         ];
         let rows = self.client.query_lease(RENEWING, self.length / 3, RENEW, &params)?;
+        if rows.is_empty() {
+            // Other nodes have all leases.
+            self.client.read_clock(self.length / 3)?;
+        }
+        self.client.set_clock(&rows, 1, begin);
         let held: HashSet<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
         let mut state = self.lock();
         for name in wanted {

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod client;
+pub(crate) mod clock;
 pub(crate) mod database;
 pub(crate) mod failure;
 pub(crate) mod hosts;

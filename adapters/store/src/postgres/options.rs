@@ -12,6 +12,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// Time limit for the first reading of the database's clock.
+const CLOCK_LIMIT: Duration = Duration::from_secs(5);
+
 /// Options for opening a [`PostgresLog`](crate::PostgresLog) or a
 /// [`PostgresHub`](crate::hub::PostgresHub).
 #[derive(Clone, Default)]
@@ -70,6 +73,7 @@ impl PostgresOptions {
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let client = self.unmigrated_client(url)?;
         migrate(&client)?;
+        client.read_clock(CLOCK_LIMIT)?;
         Ok(client)
     }
 

@@ -5,7 +5,7 @@ use crate::config::webhook::WebhookConfig;
 use crate::config::webhook_body::webhook_body;
 use crate::config::xmpp::XmppConfig;
 use abreast_core::hub::HubStore;
-use abreast_core::{LogError, Position, SystemClock, TopicId};
+use abreast_core::{LogError, Position, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{CurrentSite, Site, SiteHub};
 use abreast_source::notify::{NotifiedPlace, Notifier, NotifyOptions};
@@ -350,7 +350,7 @@ impl Delivery {
             Arc::clone(self.hub.store()) as Arc<dyn abreast_core::TopicLog>,
             place,
             options,
-            Arc::new(SystemClock),
+            self.hub.store().clock(),
             Arc::new(move |topic: TopicId| hub.published(topic)),
         );
         notifier.map(Some).context("cannot start to publish notifications")

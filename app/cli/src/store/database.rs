@@ -2,7 +2,7 @@
 
 use crate::config::database::DatabaseConfig;
 use abreast_core::hub::{HubStore, HubSummary};
-use abreast_core::{ChangeLog, Lease, Records, WorkOnRequest};
+use abreast_core::{ChangeLog, Clock, Lease, Records, WorkOnRequest};
 use abreast_maintenance::DatabaseStatus;
 use abreast_webtypes::Timestamp;
 use anyhow::Result;
@@ -14,8 +14,8 @@ pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 #[cfg(feature = "postgres")]
 mod connected {
     use super::{
-        Arc, ChangeLog, DatabaseConfig, HubStore, Inspected, Lease, Records, Result, Timestamp,
-        WorkOnRequest,
+        Arc, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
+        Timestamp, WorkOnRequest,
     };
     use crate::store::database_password;
     use abreast_maintenance::{DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
@@ -102,6 +102,11 @@ mod connected {
             Ok(Arc::new(self.postgres.hub(self.node.clone())?))
         }
 
+        /// The time of the database, which is the same for all nodes.
+        pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+            self.postgres.clock()
+        }
+
         /// Small records, such as the tokens.
         pub(crate) fn records(&self) -> Arc<dyn Records> {
             Arc::new(self.postgres.records())
@@ -153,8 +158,8 @@ mod connected {
 #[cfg(not(feature = "postgres"))]
 mod connected {
     use super::{
-        Arc, ChangeLog, DatabaseConfig, HubStore, Inspected, Lease, Records, Result, Timestamp,
-        WorkOnRequest,
+        Arc, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
+        Timestamp, WorkOnRequest,
     };
     use anyhow::bail;
 
@@ -184,6 +189,10 @@ mod connected {
         }
 
         pub(crate) fn hub(&self) -> Result<Arc<dyn HubStore>> {
+            match *self {}
+        }
+
+        pub(crate) fn clock(&self) -> Arc<dyn Clock> {
             match *self {}
         }
 

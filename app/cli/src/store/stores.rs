@@ -291,6 +291,7 @@ impl Stores {
         let lease = self.lease("made")?;
         let mut options = SharedOptions::default();
         options.turn = Arc::new(move || lease.is_held());
+        options.clock = shared.database.clock();
         let started = SharedFiles::start(crate::store::bucket::made_files(bucket)?, options);
         let started = started.context("cannot start the thread of made files")?;
         Ok(Some(Arc::clone(shared.files.get_or_init(|| started))))

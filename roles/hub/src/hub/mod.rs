@@ -15,7 +15,7 @@ use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use crate::tasks::{leases, retention};
 use abreast_core::hub::{HubNodes, HubStore};
-use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId};
+use abreast_core::{Clock, LogError, Notification, Offset, TopicId};
 use abreast_net::{Sender, SenderOptions};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ pub(crate) struct AllRates {
 
 impl Hub {
     /// Starts a hub on a separate thread, with the topics, subscriptions and unfinished deliveries
-    /// of its store.
+    /// of its store. Leases of subscriptions and pauses are measured by the clock of the store.
     ///
     /// # Errors
     /// When the hub's URL cannot be one, or the store fails.
@@ -83,24 +83,12 @@ impl Hub {
         store: Arc<dyn HubStore>,
         payloads: Arc<dyn Payloads>,
     ) -> Result<Self, HubError> {
-        Self::start_at(options, store, payloads, Arc::new(SystemClock))
-    }
-
-    /// As [`Hub::start`], with another clock for leases and attempts.
-    ///
-    /// # Errors
-    /// As [`Hub::start`].
-    pub fn start_at(
-        options: HubOptions,
-        store: Arc<dyn HubStore>,
-        payloads: Arc<dyn Payloads>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, HubError> {
         abreast_websub::check_topic(&options.url).map_err(|error| HubError::Url {
             url: options.url.clone(),
             reason: error.to_string(),
         })?;
         let (sender, receiver) = sync_channel(1);
+        let clock = store.clock();
         let run = move || run(options, store, payloads, clock, &sender);
         let thread = std::thread::Builder::new()
             .name("abreast-hub".to_owned())

@@ -8,7 +8,7 @@ use crate::postgres::shared_values::random_number;
 pub(crate) use crate::postgres::shared_values::{Param, database_now};
 use abreast_core::{ErrorKind, LogError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -58,10 +58,14 @@ impl Node {
                 database_now!(),
                 " + $2 WHERE id = $1 AND until > ",
                 database_now!(),
-                " RETURNING id"
+                " RETURNING ",
+                database_now!()
             );
             let params: [Param<'_>; 2] = [(&known, Type::INT8), (&self.lease_micros(), Type::INT8)];
-            if !client.query_lease(DOING, self.lease / 3, sql, &params)?.is_empty() {
+            let begin = Instant::now();
+            let rows = client.query_lease(DOING, self.lease / 3, sql, &params)?;
+            if !rows.is_empty() {
+                client.set_clock(&rows, 0, begin);
                 return Ok(known);
             }
             tracing::warn!("the lease of this node is over; it starts again without its targets");

@@ -13,7 +13,7 @@ use abreast_core::hub::{
     VerificationId,
 };
 use abreast_core::{
-    LogError, NewNotification, Notification, Offset, Payload, PublishDone, TopicId, TopicLog,
+    Clock, LogError, NewNotification, Notification, Offset, Payload, PublishDone, TopicId, TopicLog,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;
@@ -95,6 +95,10 @@ fn closed() -> LogError {
 impl HubStore for PostgresHub {
     fn nodes(&self) -> Option<&dyn HubNodes> {
         Some(self)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.client.clock.clone())
     }
 
     fn check_available(&self) -> Result<(), LogError> {

@@ -136,6 +136,10 @@ fn each<T>(
 }
 
 impl ChangeLog for PostgresLog {
+    fn now(&self) -> Timestamp {
+        self.clock.as_ref().map_or_else(|| self.client.clock.now(), |clock| clock.now())
+    }
+
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
         check_set(set)?;
         let client = &*self.client;

@@ -11,7 +11,6 @@ use super::place::Place;
 use super::record::{Item, SharedFile, SharedRecord};
 use crate::made::sweep::{MAKING, discard};
 use abreast_core::contents::made::{MadeFile, RecordRead};
-use abreast_core::{Clock as _, SystemClock};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::Timestamp;
 use std::fs::{self, File};
@@ -127,6 +126,11 @@ impl Group {
         (known.stamp, Arc::clone(&known.record))
     }
 
+    /// The current time, by the clock of all nodes.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.place.options.clock.now()
+    }
+
     /// Whether this node may make files now.
     pub(crate) fn is_mine(&self) -> bool {
         self.place.is_mine()
@@ -238,7 +242,7 @@ impl Group {
             if !change(&mut record)? {
                 return Ok(false);
             }
-            record.note_removed(&before, SystemClock.now());
+            record.note_removed(&before, self.now());
             let bytes = record.to_bytes()?;
             let replaced = self
                 .place
@@ -283,7 +287,7 @@ impl Group {
         names: &[String],
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<SharedFile>, SharedError> {
-        let now = SystemClock.now();
+        let now = self.now();
         let mut files = Vec::with_capacity(names.len());
         for name in names {
             let uploaded = self.upload_one(base, &folder.join(name), name, now, stop);
@@ -324,7 +328,7 @@ impl Group {
     ) -> Result<(), SharedError> {
         let Offer { name, text, files, follows, surplus } = offer;
         let own: Vec<_> = files.iter().filter(|file| file.token == base.token).cloned().collect();
-        let item = Item { name, text, made: SystemClock.now().as_micros(), files };
+        let item = Item { name, text, made: self.now().as_micros(), files };
         let published = self.edit(|record| {
             if base.started.elapsed().as_secs() >= LEFTOVER_HOURS * 3_600 / 2 {
                 return Err(SharedError::TooSlow(LEFTOVER_HOURS / 2));
@@ -431,7 +435,7 @@ impl Group {
 
     /// Deletes files whose grace time is over.
     pub(super) fn delete_removed(&self) -> Result<(), SharedError> {
-        let now = SystemClock.now().as_micros();
+        let now = self.now().as_micros();
         let grace = i64::try_from(self.place.options.grace.as_micros()).unwrap_or(i64::MAX);
         let record = self.known().1;
         let is_over = |at: i64| now.saturating_sub(at) >= grace;

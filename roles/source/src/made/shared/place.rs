@@ -4,6 +4,7 @@ use super::cache::Cache;
 use super::error::SharedError;
 use abreast_core::contents::made::{MadeStore, Turn};
 use abreast_core::contents::{Error, ErrorKind};
+use abreast_core::{Clock, SystemClock};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,8 +24,10 @@ pub struct SharedOptions {
     /// by default. A single file may exceed it.
     pub cache_bytes: u64,
     /// Time for which a file remains in the store after no record lists it, for nodes that read the
-    /// record before; 10 minutes by default. The clocks of nodes may differ by half of this time.
+    /// record before; 10 minutes by default.
     pub grace: Duration,
+    /// The clock of all nodes; the clock of this machine by default.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for SharedOptions {
@@ -34,6 +37,7 @@ impl Default for SharedOptions {
             poll: Duration::from_secs(2),
             cache_bytes: 16 << 30,
             grace: Duration::from_secs(10 * 60),
+            clock: Arc::new(SystemClock),
         }
     }
 }

@@ -127,7 +127,7 @@ impl RdfFolder {
             kept: None,
             options: &self.options,
         };
-        super::replace_if(target, inputs, SystemClock.now(), &|| {
+        super::replace_if(target, inputs, target.log.now(), &|| {
             let now = list(&self.path, &self.private)?.files;
             match files.iter().find(|file| now.binary_search(file).is_err()) {
                 Some(other) => Err(RdfError::Unsettled(other.path.clone())),

@@ -8,9 +8,7 @@ use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use abreast_core::contents::ContentStore;
-use abreast_core::{
-    AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock, WorkOnRequest,
-};
+use abreast_core::{AppendDone, Appended, Change, ChangeLog, SetId, WorkOnRequest};
 use abreast_rdf::{DescriptionLimits, Entities, ReadLimits, ReadOptions, Syntax};
 use std::collections::HashMap;
 use std::fs::File;
@@ -133,7 +131,7 @@ impl EntityWriter {
             kept: None,
             options: &options,
         };
-        let now = SystemClock.now();
+        let now = log.now();
         match import {
             Import::State(input) => replace(target, [Ok(input)], now),
             Import::Delta(delta, lenient) => apply(target, [Ok(delta)], lenient, now),
@@ -189,7 +187,7 @@ impl EntityWriter {
             let content = self.contents.put_bytes(&lines)?;
             let description = described(&iri, &lines, &self.options);
             let mut state =
-                state_of(&iri, &lines, self.options.digests, description, SystemClock.now());
+                state_of(&iri, &lines, self.options.digests, description, self.log.now());
             state.content = Some(content.id());
             kept.push(content);
             match deprecation(&iri, &lines) {

@@ -9,7 +9,6 @@ use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
 use crate::origin::rdf::record_state;
 use crate::origin::sparql::options::SparqlOptions;
-use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{
     DescriptionLimits, Entities, LeftOut, Naming, ReadLimits, ReadOptions, statements,
 };
@@ -61,7 +60,7 @@ pub(super) async fn read(
     poll.describe(batch).await?;
     let Poll { plan, mut report, .. } = poll;
     report.judge(plan.deletions(), known, target.options)?;
-    record_state(target, plan.finish()?, &report, SystemClock.now())?;
+    record_state(target, plan.finish()?, &report, target.log.now())?;
     Ok(report)
 }
 

@@ -18,7 +18,7 @@ use crate::origin::rdf::RdfError;
 use crate::origin::rdf::RdfReport;
 use crate::origin::rdf::{RdfOptions, RdfTarget};
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, Clock as _, SetId, SystemClock};
+use abreast_core::{ChangeLog, SetId};
 use abreast_statements::SortOptions;
 use endpoint::{Endpoint, Failure};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl SparqlSet {
                  fetch their descriptions in small parts"
             )));
         }
-        super::rdf::replace_by(self.target(), statements, SystemClock.now())
+        super::rdf::replace_by(self.target(), statements, self.log.now())
     }
 }
 

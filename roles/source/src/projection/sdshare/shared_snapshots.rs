@@ -40,6 +40,10 @@ impl Shared {
         self.0.is_mine()
     }
 
+    pub(super) fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
     /// Reads the record now, and returns whether it has changed.
     pub(super) fn read_again(&self) -> Result<bool, SharedError> {
         self.0.read_again()

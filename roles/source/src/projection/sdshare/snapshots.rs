@@ -276,10 +276,12 @@ impl SetSnapshots {
         let is_due = match state.complete.last() {
             None => true,
             Some(newest) => {
-                let (every, now) = (self.options.every, SystemClock.now());
-                let is_old = match state.published {
-                    Some(made) => Attempts::is_over_of_nodes(every, made, now),
-                    None => self.attempts.is_over(every, newest.name.time(), now),
+                let every = self.options.every;
+                let is_old = match (&self.shared, state.published) {
+                    (Some(shared), Some(made)) => {
+                        Attempts::is_over_of_nodes(every, made, shared.now())
+                    }
+                    _ => self.attempts.is_over(every, newest.name.time(), SystemClock.now()),
                 };
                 // After that many changes, fragments cost a client more than a new snapshot.
                 let changes = head.position.0.saturating_sub(newest.name.position);

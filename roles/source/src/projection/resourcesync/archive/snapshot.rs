@@ -10,7 +10,7 @@ use crate::made::Making;
 use crate::made::shared::Attempt;
 use crate::projection::resourcesync::archived::{archived_index, archived_list};
 use crate::publish::{PublishError, PublishedSet};
-use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
+use abreast_core::{ChangeLog, Position, Shard};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write as _;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn take(
 ) -> Result<bool, ArchiveError> {
     let Some(archive) = set.archive() else { return Ok(false) };
     let head = log.head(set.id)?;
-    let now = SystemClock.now();
+    let now = log.now();
     let stamp = archive.lock().stamp;
     if head.importing || !archive.is_due(head.position, now) {
         return Ok(false);
@@ -54,7 +54,7 @@ fn copy(
     attempt: Option<(&Shared, Attempt<'_>)>,
     stop: &AtomicBool,
 ) -> Result<bool, ArchiveError> {
-    let (head, now) = (log.head(set.id)?, SystemClock.now());
+    let (head, now) = (log.head(set.id)?, log.now());
     let folder = attempt.as_ref().map_or(&*archive.folder, |(_, attempt)| attempt.folder());
     let folder = folder.to_owned();
     let before = archive.snapshots();

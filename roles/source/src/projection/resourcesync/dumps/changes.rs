@@ -136,7 +136,7 @@ pub(super) fn make(
     name: &str,
 ) -> Result<Dump, DumpError> {
     let span = Span::Changes { from: range.from, until: range.until };
-    let mut parts = Parts::new(folder, name, span, &job.set.urls, job.options);
+    let mut parts = Parts::new(folder, name, span, job);
     let mut copier = Copier::new(&job.bytes, job.cancel);
     let mut after = range.after;
     while after < range.last {

@@ -149,7 +149,7 @@ impl DumpFolder {
 
     /// Unused name for a dump with this time.
     pub(super) fn name(&self, mut time: Timestamp) -> String {
-        // The record may list dumps that this node does not publish, such as those of another base.
+        // The record may list dumps that this node does not publish, such as dumps of another base.
         let record = self.shared.as_ref().map(|shared| shared.known().1);
         let is_listed = |name: &str| record.as_ref().is_some_and(|it| it.item(name).is_some());
         loop {

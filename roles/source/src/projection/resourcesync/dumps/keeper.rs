@@ -7,7 +7,7 @@ use super::permit::Permit;
 use super::record::{Dump, DumpKind};
 use super::shared_dumps::{self, SharedDumps};
 use super::since::{self, Since};
-use super::{Cancel, DumpError, DumpOptions, Job, SinceError, now, resources};
+use super::{Cancel, DumpError, DumpOptions, Job, SinceError, resources};
 use crate::Representations;
 use crate::made::shared::SharedFiles;
 use crate::made::{Attempts, Making, Signal, Worker};
@@ -301,7 +301,7 @@ impl SetDumps {
         Ok(name)
     }
 
-    fn log(&self) -> &dyn ChangeLog {
+    pub(super) fn log(&self) -> &dyn ChangeLog {
         &*self.shared.log
     }
 
@@ -350,7 +350,7 @@ impl SetDumps {
         let stamp = current(&self.resources).stamp;
         if self.resource_dump_is_due(at_once) {
             let job = self.job(&self.set.options);
-            let name = current(&self.resources).name(now());
+            let name = current(&self.resources).name(self.log().now());
             let made = self.attempt(DumpKind::Resources, || {
                 let make = |folder: &Path| resources::make(&job, folder, &name);
                 made(&self.resources, &name, stamp, job.cancel, make)
@@ -387,8 +387,8 @@ impl SetDumps {
                 let is_over = || {
                     at_once
                         || match dump_folder.published {
-                            Some(last) => Attempts::is_over_of_nodes(every, last, now()),
-                            None => self.of_resources.is_over(every, newest.end, now()),
+                            Some(last) => Attempts::is_over_of_nodes(every, last, self.log().now()),
+                            None => self.of_resources.is_over(every, newest.end, self.log().now()),
                         }
                 };
                 // A dump of an earlier log may have resources that the set does not have.
@@ -465,8 +465,8 @@ impl SetDumps {
             };
             let every = self.set.options.every;
             let is_over = match current(&self.changes).published {
-                Some(last) => Attempts::is_over_of_nodes(every, last.max(from), now()),
-                None => self.of_changes.is_over(every, from, now()),
+                Some(last) => Attempts::is_over_of_nodes(every, last.max(from), self.log().now()),
+                None => self.of_changes.is_over(every, from, self.log().now()),
             };
             let due = covered < wanted || is_over;
             {

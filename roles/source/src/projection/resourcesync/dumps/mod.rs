@@ -50,7 +50,7 @@ pub(crate) use since::time_of;
 use crate::{DigestPolicy, Naming, Representations};
 use abreast_core::{ChangeLog, Meter};
 use abreast_resourcesync::package::bitstream_path;
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::Digests;
 use error::DumpError;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
@@ -58,7 +58,6 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Flags that end the making of a dump: one for the set, and one for all sets.
 #[derive(Clone, Copy)]
@@ -90,12 +89,6 @@ fn path_in_package(folder: &str, key: &str) -> String {
     let mut path = format!("/elsewhere/{folder}/");
     abreast_webtypes::encode_segment(key.as_bytes(), &mut path);
     path
-}
-
-/// Current time of the system clock.
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(since.as_micros() as i64)
 }
 
 /// Length and digests of a file that was just written, and is therefore still in the page cache.

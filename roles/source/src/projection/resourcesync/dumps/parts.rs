@@ -3,11 +3,10 @@
 
 use super::package::PackageWriter;
 use super::record::Package;
-use super::{DumpError, DumpOptions, digest_of, now};
+use super::{DumpError, Job, digest_of};
 use crate::DigestPolicy;
 use crate::made::sync_folder;
 use crate::projection::resourcesync::capability_list::URI_SPACE;
-use crate::publish::SetUrls;
 use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::path::Path;
@@ -26,8 +25,7 @@ pub(super) struct Parts<'a> {
     folder: &'a Path,
     name: &'a str,
     span: Span,
-    urls: &'a SetUrls,
-    options: &'a DumpOptions,
+    job: &'a Job<'a>,
     current: Option<PackageWriter>,
     /// Time after which the current package covers changes.
     from: Timestamp,
@@ -37,28 +35,12 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(
-        folder: &'a Path,
-        name: &'a str,
-        span: Span,
-        urls: &'a SetUrls,
-        options: &'a DumpOptions,
-    ) -> Self {
+    pub(super) fn new(folder: &'a Path, name: &'a str, span: Span, job: &'a Job<'a>) -> Self {
         let from = match span {
             Span::Resources { at } => at,
             Span::Changes { from, .. } => from,
         };
-        Self {
-            folder,
-            name,
-            span,
-            urls,
-            options,
-            current: None,
-            from,
-            last: from,
-            done: Vec::new(),
-        }
+        Self { folder, name, span, job, current: None, from, last: from, done: Vec::new() }
     }
 
     /// Package for the next bitstream of this number of bytes; a new package if the current one is
@@ -67,14 +49,14 @@ impl<'a> Parts<'a> {
         if self
             .current
             .as_ref()
-            .is_some_and(|current| !current.has_room(bytes, self.options.part_size))
+            .is_some_and(|current| !current.has_room(bytes, self.job.options.part_size))
         {
             self.end_part(self.last)?;
         }
         if self.current.is_none() {
             let path = self.folder.join(format!("{}.zip", self.stem()));
-            let package =
-                PackageWriter::create(&path, self.options.compression).map_err(DumpError::Write)?;
+            let package = PackageWriter::create(&path, self.job.options.compression)
+                .map_err(DumpError::Write)?;
             self.current = Some(package);
         }
         self.current.as_mut().ok_or(DumpError::Cancelled)
@@ -104,13 +86,14 @@ impl<'a> Parts<'a> {
         let Some(package) = self.current.take() else { return Ok(()) };
         let stem = self.stem();
         let (begin, end) = match self.span {
-            Span::Resources { at } => (at, now().max(at)),
+            Span::Resources { at } => (at, self.job.log.now().max(at)),
             Span::Changes { .. } => (self.from, until),
         };
         let copy = self.folder.join(format!("{stem}.xml"));
         let parts = package.finish(&self.head(begin, end), &copy).map_err(DumpError::Write)?;
         let path = self.folder.join(format!("{stem}.zip"));
-        let (length, digests) = digest_of(&path, self.options.digests).map_err(DumpError::Write)?;
+        let (length, digests) =
+            digest_of(&path, self.job.options.digests).map_err(DumpError::Write)?;
         let manifest = digest_of(&copy, DigestPolicy::Sha256).map_err(DumpError::Write)?.1.sha256;
         self.done.push(Package { stem, length, digests, manifest, begin, end, parts: Some(parts) });
         self.from = until;
@@ -120,8 +103,10 @@ impl<'a> Parts<'a> {
     fn head(&self, begin: Timestamp, end: Timestamp) -> Head {
         let link = |rel: &str, href: String| Ln { rel: rel.to_owned(), href, ..Ln::default() };
         let at = |instant| Some(W3cDatetime { instant, precision: Precision::Fraction });
-        let links =
-            vec![link("up", self.urls.capability_list()), link(URI_SPACE, self.urls.resources())];
+        let links = vec![
+            link("up", self.job.set.urls.capability_list()),
+            link(URI_SPACE, self.job.set.urls.resources()),
+        ];
         let head = Head { root: Root::UrlSet, links, ..Head::default() };
         match self.span {
             Span::Resources { .. } => {

@@ -15,7 +15,7 @@
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
 use super::record::Dump;
-use super::{DumpError, Job, now, path_in_package};
+use super::{DumpError, Job, path_in_package};
 use crate::projection::resourcesync::{LinkDocument, state_links};
 use abreast_core::{KeyRange, Position, Resource};
 use abreast_resourcesync::v1_1::Entry;
@@ -40,8 +40,7 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
     }
     job.meter.begin("dumping");
     job.meter.expect(head.resources, 0);
-    let mut parts =
-        Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
+    let mut parts = Parts::new(folder, name, Span::Resources { at: head.time }, job);
     let mut copier = Copier::new(&job.bytes, job.cancel);
     let mut open = BTreeMap::new();
     let mut range = KeyRange::default();
@@ -73,7 +72,12 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
     }
     settle(job, &mut copier, &mut parts, open, (head.position, head.time))?;
     let packages = parts.finish()?;
-    Ok(Dump { name: name.to_owned(), begin: head.time, end: now().max(head.time), packages })
+    Ok(Dump {
+        name: name.to_owned(),
+        begin: head.time,
+        end: job.log.now().max(head.time),
+        packages,
+    })
 }
 
 /// Retries items that did not agree with the log.

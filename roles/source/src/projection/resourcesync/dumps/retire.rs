@@ -2,7 +2,6 @@
 
 use super::dump_folder::{DumpFolder, retire_first};
 use super::keeper::{SetDumps, lock};
-use super::now;
 use super::record::Dump;
 use crate::made::discard;
 use abreast_webtypes::Timestamp;
@@ -22,8 +21,9 @@ impl SetDumps {
         let most = options.keep.max(1);
         let retired = retire_first(&self.resources, |dump_folder| {
             let (dumps, mut first) = (&dump_folder.dumps, 0);
+            let now = self.log().now();
             while dumps.len() - first > most
-                && (age(dumps[first + 1].end) >= options.grace
+                && (age(dumps[first + 1].end, now) >= options.grace
                     || dumps.len() - first > most + MOST_REPLACED)
             {
                 first += 1;
@@ -46,7 +46,7 @@ impl SetDumps {
                 .flat_map(|dump| &dump.packages)
                 .map(|package| &*package.stem)
                 .collect();
-            groups.retire(now(), SINCE_AGE, |stem| packages.contains(stem))
+            groups.retire(self.log().now(), SINCE_AGE, |stem| packages.contains(stem))
         });
         match retired {
             Err(error) if !error.is_of_another() => {
@@ -91,6 +91,6 @@ fn surplus_changes(dump_folder: &DumpFolder, size: u64) -> usize {
 }
 
 /// Age of a time; zero if the clock is behind the time.
-fn age(time: Timestamp) -> Duration {
-    Duration::from_micros(u64::try_from(now().as_micros() - time.as_micros()).unwrap_or(0))
+fn age(time: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_micros(u64::try_from(now.as_micros() - time.as_micros()).unwrap_or(0))
 }

@@ -51,7 +51,7 @@ pub(super) fn range(
         Since::Time(time) if time < head.created => {
             return Err(SinceError::TooOld { begins: head.created.to_string() });
         }
-        Since::Time(time) if time > head.time.max(super::now()) => {
+        Since::Time(time) if time > head.time.max(log.now()) => {
             return Err(SinceError::Ahead { position: head.position.0 });
         }
         Since::Time(time) => position_at(log, set, time).map_err(failed)?,
