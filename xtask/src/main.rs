@@ -16,6 +16,7 @@ mod limits;
 mod metrics;
 mod pages;
 mod process;
+mod proofs;
 mod python;
 mod recording;
 mod rooms;
@@ -52,6 +53,8 @@ usage: cargo xtask TASK
   subjects [RANGE]             subjects of commits that no remote has, or of a range: length, topics, imperative
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
+  proofs [--faults N] [--minutes N] [--seed N]
+                               several nodes under many faults, until N faults or minutes; a seed repeats the plan
   screenshots                  pictures of the pages for people, in docs/images
   recording                    pictures of the sessions of the README, in docs/images, from a run of the program
   testdata                     prepare the real collections under target/testdata
@@ -87,6 +90,9 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     match task {
         // The last line of `test` is its sum, so nothing may be printed after it.
         "test" => return Ok(if test::run(rest) { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        "proofs" => {
+            return Ok(if proofs::run(rest)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         "check" => check::run(rest)?,
         "layers" => layers::run()?,
         "circles" => circles::print(rest)?,

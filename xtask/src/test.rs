@@ -46,8 +46,13 @@ struct Times {
 
 /// `cargo xtask test`: true when nothing failed. Prints the sum as its last line in every case.
 pub(crate) fn run(arguments: &[String]) -> bool {
+    run_with(arguments, &[])
+}
+
+/// As [`run`], with these variables in the environment of the tests.
+pub(crate) fn run_with(arguments: &[String], settings: &[(&str, String)]) -> bool {
     let mut sum = Sum::default();
-    let outcome = prepare_and_run(arguments, &mut sum);
+    let outcome = prepare_and_run(arguments, settings, &mut sum);
     if let Err(error) = &outcome {
         println!("error: {error:#}");
         sum.failed += 1;
@@ -56,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> bool {
     sum.failed == 0
 }
 
-fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
+fn prepare_and_run(arguments: &[String], settings: &[(&str, String)], sum: &mut Sum) -> Result<()> {
     let tools = Tools::prepare()?;
     for (variable, path) in &tools.found {
         println!("{variable}={}", path.display());
@@ -64,7 +69,7 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     let skip_log = target().join("test-skips.log");
     fs::write(&skip_log, "").with_context(|| format!("cannot write {}", skip_log.display()))?;
 
-    run_tests(arguments, &tools, &skip_log, sum)?;
+    run_tests(arguments, settings, (&tools, &skip_log), sum)?;
 
     let skips = fs::read_to_string(&skip_log).unwrap_or_default();
     for skip in skips.lines() {
@@ -75,7 +80,12 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
 }
 
 /// Runs `cargo test` with the arguments, or all tests when there are none, and adds its results.
-fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut Sum) -> Result<()> {
+fn run_tests(
+    arguments: &[String],
+    settings: &[(&str, String)],
+    (tools, skip_log): (&Tools, &Path),
+    total: &mut Sum,
+) -> Result<()> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     if arguments.is_empty() {
         command.args(ALL_TESTS);
@@ -83,6 +93,7 @@ fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut S
     command
         .args(arguments)
         .envs(tools.found.iter().map(|(variable, path)| (variable, path)))
+        .envs(settings.iter().map(|(variable, value)| (variable, value)))
         .env(SKIP_LOG, skip_log);
     let scratch = Scratch::in_memory();
     if let Some(scratch) = &scratch {

@@ -66,6 +66,7 @@ impl Tools {
         tools.add("the proxy PgBouncer", &["ABREAST_TEST_PGBOUNCER"], || {
             Ok(vec![program("pgbouncer", "pgbouncer")?])
         });
+        tools.add("libfaketime", &["ABREAST_TEST_FAKETIME"], || Ok(vec![faketime()?]));
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
@@ -129,6 +130,23 @@ fn program(name: &str, package: &str) -> Result<PathBuf> {
     match find_program(name) {
         Some(path) => Ok(path),
         None => bail!("the package {package} is installed, and there is still no program `{name}`"),
+    }
+}
+
+/// The library that changes the clock of a program.
+fn faketime() -> Result<PathBuf> {
+    const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
+    let find = || {
+        let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        folders.map(|folder| folder.path().join(LIBRARY)).find(|library| library.is_file())
+    };
+    if let Some(library) = find() {
+        return Ok(library);
+    }
+    apt::install(&["faketime"])?;
+    match find() {
+        Some(library) => Ok(library),
+        None => bail!("the package faketime is installed, and there is no `{LIBRARY}` in /usr/lib"),
     }
 }
 

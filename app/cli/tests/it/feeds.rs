@@ -35,7 +35,7 @@ fn sync(source: &Source, feed: &str, target: &str) -> Command {
 }
 
 /// What any program reads in files of N-Quads.
-fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let is_data = |path: &&Path| path.extension().is_some_and(|end| end == "nq");
     let text: String = paths(folder)
         .iter()

@@ -2,12 +2,13 @@
 //! crashes, while publishers publish through all nodes. Every subscriber receives all accepted
 //! notifications, in order, and only few deliveries are repeated.
 
-mod subscribers;
+pub(crate) mod subscribers;
 
 use crate::world::{abreast, get, stop};
 use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
-use abreast_testkit::{Random, Running, eventually, kills, number, provided, run, seed};
+use abreast_testkit::relay::Relay;
+use abreast_testkit::{Random, Running, eventually, kills, minutes, number, provided, run, seed};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -180,7 +181,8 @@ fn within(time: Duration, what: &str, mut so: impl FnMut() -> bool) {
 fn notifications_arrive_in_order_while_nodes_fail() {
     let name = "hub_nodes::notifications_arrive_in_order_while_nodes_fail";
     let Some(programs) = provided(name, PROGRAMS) else { return };
-    let many = usize::from(number("ABREAST_TEST_KILLS").is_some());
+    let minutes = minutes();
+    let many = usize::from(minutes.is_some() || number("ABREAST_TEST_KILLS").is_some());
     let (faults, seed) = (kills(FAULTS), seed(1));
     let mut random = Random::new(seed);
     let temporary = tempfile::tempdir().unwrap();
@@ -229,7 +231,8 @@ fn notifications_arrive_in_order_while_nodes_fail() {
         .collect();
 
     let begun = Instant::now();
-    for fault in 0..faults {
+    let mut fault = 0;
+    while minutes.map_or(fault < faults, |minutes| begun.elapsed() < minutes) {
         std::thread::sleep(Duration::from_millis(300 + random.below(1_500)));
         let node = random.below(NODES as u64) as usize;
         match fault % 3 {
@@ -247,6 +250,7 @@ fn notifications_arrive_in_order_while_nodes_fail() {
             _ => server.crash(),
         }
         assert_eq!(subscribers.wrong(), Vec::<String>::new(), "seed {seed}, fault {fault}");
+        fault += 1;
     }
     stop.store(true, SeqCst);
     for publisher in publishers {
@@ -270,7 +274,7 @@ fn notifications_arrive_in_order_while_nodes_fail() {
     });
     let counts = subscribers.counts();
     println!(
-        "{faults} faults in {} s (seed {seed}): {} notifications accepted of {} recorded, {} subscriptions, {} deliveries, of \
+        "{fault} faults in {} s (seed {seed}): {} notifications accepted of {} recorded, {} subscriptions, {} deliveries, of \
          these {} not taken and {} repeated ({:.2} %); longest silence {:.1} s; everybody had the last after {:.1} s",
         took.as_secs(),
         count.load(SeqCst),
@@ -346,6 +350,65 @@ fn any_node_answers_and_operators_need_no_server() {
         assert_eq!(stop(nodes.running[number].take().unwrap()), Some(0));
     }
     assert_eq!(server.sql("hub", "SELECT count(*) FROM abreast.nodes"), "0");
+}
+
+#[test]
+fn a_node_that_is_cut_off_delivers_nothing() {
+    const SUBSCRIBERS: usize = 40;
+    let name = "hub_nodes::a_node_that_is_cut_off_delivers_nothing";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let server = Postgres::start(&programs);
+    let url = server.create("hub");
+    let nodes = Nodes::start(temporary.path(), &url);
+    let relay = Relay::start(server.port(), u64::MAX, 1);
+    let mut cut_off = nodes.beside(&relay.url(&url));
+    cut_off.run(0);
+    let client = nodes.client();
+    let subscribers = Subscribers::start(SUBSCRIBERS, 1, 1);
+    subscribers.be_good();
+    for number in 0..SUBSCRIBERS {
+        let answer = client.subscribe(number % NODES, 0, &subscribers.callback(number));
+        assert_eq!(answer, Some(202));
+    }
+    let publish = || client.publish(0, 0, "hello").unwrap();
+    within(PATIENCE, "all subscribe", || {
+        publish();
+        subscribers.slowest().is_some()
+    });
+    let address = format!("127.0.0.1:{}", cut_off.ports.read().unwrap()[0]);
+    let delivered = || {
+        let (status, text) = get(&address, "/metrics").unwrap();
+        assert_eq!(status, 200);
+        let text = String::from_utf8(text).unwrap();
+        let total =
+            |line: &str| line.strip_prefix("abreast_hub_delivered_total ")?.parse::<f64>().ok();
+        text.lines().find_map(total).unwrap_or(0.0)
+    };
+    let before = delivered();
+    within(PATIENCE, "the node delivers", || {
+        publish();
+        delivered() > before
+    });
+    relay.cut(true);
+    // Half of the lease, and a delivery that had started.
+    std::thread::sleep(Duration::from_secs(LEASE) / 2 + Duration::from_millis(500));
+    let last = delivered();
+    let mut newest = 0;
+    within(PATIENCE, "the other nodes have its part", || {
+        newest = publish();
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(delivered().total_cmp(&last), std::cmp::Ordering::Equal);
+        subscribers.slowest_of(0) + 1 >= newest
+    });
+    relay.cut(false);
+    within(PATIENCE, "the node delivers again", || {
+        newest = publish();
+        std::thread::sleep(Duration::from_millis(100));
+        delivered() > last
+    });
+    within(PATIENCE, "all have the last", || subscribers.slowest_of(0) >= newest);
+    assert_eq!(subscribers.wrong(), Vec::<String>::new());
 }
 
 #[test]

@@ -107,6 +107,18 @@ impl Subscribers {
         of_topic.map(|seen| seen.furthest.unwrap_or(0)).min().unwrap_or(0)
     }
 
+    /// Whether a subscriber lacks this many of the notifications that others received.
+    pub(crate) fn is_behind(&self, by: u64) -> bool {
+        let found = self.shared.lock();
+        let mut last = vec![0; self.topics];
+        for (topic, offset) in found.messages.keys() {
+            last[*topic] = last[*topic].max(*offset);
+        }
+        found.seen.iter().enumerate().any(|(number, seen)| {
+            seen.furthest.is_some_and(|furthest| furthest + by <= last[number % self.topics])
+        })
+    }
+
     pub(crate) fn messages(&self) -> BTreeMap<(usize, u64), String> {
         self.shared.lock().messages.clone()
     }

@@ -1,0 +1,196 @@
+//! Nodes of a Source with everything that they need, and clients.
+
+use super::balancer::Balancer;
+use crate::world::{abreast, get};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::postgres::Postgres;
+use abreast_testkit::relay::Relay;
+use abreast_testkit::s3::{S3Server, settings};
+use abreast_testkit::{Running, eventually, eventually_some, run};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+pub(super) const NODES: usize = 3;
+/// Where the contents of all nodes are.
+pub(super) const CONTENTS: &str = "s3://bucket/abreast";
+/// The lease of a node, in seconds.
+pub(super) const LEASE: u64 = 3;
+/// Of so many commits, one is lost, and of another the answer.
+const LOST_COMMITS: u64 = 300;
+/// The clock of each node, by libfaketime.
+const CLOCKS: [&str; NODES] = ["+0", "+1h", "-1h"];
+
+/// Nodes of a Source, with their load balancer, database and bucket.
+pub(super) struct Nodes {
+    place: PathBuf,
+    pub(super) bucket: S3Server,
+    /// Between each node and the database.
+    pub(super) relays: Vec<Relay>,
+    database: String,
+    addresses: Vec<SocketAddr>,
+    pub(super) running: Vec<Option<Running>>,
+    balancer: Balancer,
+    token: String,
+}
+
+impl Nodes {
+    pub(super) fn start(test: &str, place: &Path, server: &Postgres) -> Option<Self> {
+        let bucket = S3Server::start(test)?;
+        let database = server.create("serve");
+        let token = ["token", "create", "--name", "writer", "--scope", "admin", "--data"];
+        let token = run(abreast().args(token).arg(&database));
+        assert!(token.status.success(), "{}", String::from_utf8_lossy(&token.stderr));
+        let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
+        let addresses: Vec<_> = (0..NODES).map(|_| unused_address()).collect();
+        let balancer = Balancer::start(addresses.clone());
+        let running = (0..NODES).map(|_| None).collect();
+        let place = place.to_owned();
+        for folder in ["papers", "people"] {
+            std::fs::create_dir(place.join(folder)).unwrap();
+        }
+        let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
+        let relays = (0..NODES).map(relay).collect();
+        let mut nodes =
+            Self { place, bucket, relays, database, addresses, running, balancer, token };
+        (0..NODES).for_each(|number| nodes.run(number));
+        (0..NODES).for_each(|number| nodes.until_ready(number));
+        Some(nodes)
+    }
+
+    pub(super) fn papers(&self) -> PathBuf {
+        self.place.join("papers")
+    }
+
+    pub(super) fn people(&self) -> PathBuf {
+        self.place.join("people")
+    }
+
+    /// The URL of the load balancer.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.balancer.address)
+    }
+
+    /// The command of a node whose contents are in this bucket.
+    pub(super) fn command(&self, number: usize, contents: &str) -> Command {
+        let relay = self.relays.get(number);
+        let database =
+            relay.map_or_else(|| self.database.clone(), |relay| relay.url(&self.database));
+        let (config, scratch) = (
+            self.place.join(format!("{number}.toml")),
+            self.place.join(format!("scratch-{number}")),
+        );
+        let text = format!(
+            "data = \"{}\"\ncontents = \"{contents}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
+             [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n[hub]\nprivate_callbacks = true\n\
+             [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{ changes = true }}\n\
+             [[set]]\nname = \"notes\"\norigin = \"records\"\n\
+             [[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = \"{}\"\nnamespace = \"http://example.org/p/\"\n\
+             [[set]]\nname = \"things\"\norigin = \"rdf\"\nnamespace = \"http://example.org/t/\"\n",
+            database,
+            scratch.display(),
+            self.url(),
+            self.papers().display(),
+            self.place.join("people").display(),
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = abreast();
+        for (name, value) in settings(self.bucket.address()) {
+            command.env(name.to_uppercase(), value);
+        }
+        if let (Some(library), Some(clock)) =
+            (std::env::var_os("ABREAST_TEST_FAKETIME"), CLOCKS.get(number))
+        {
+            command.env("LD_PRELOAD", library).env("FAKETIME", clock);
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
+        }
+        command.arg("serve").arg("--config").arg(config);
+        command
+    }
+
+    pub(super) fn run(&mut self, number: usize) {
+        let log = self.place.join(format!("{number}.log"));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let mut command = self.command(number, CONTENTS);
+        command.args(["--listen", &self.addresses[number].to_string()]);
+        let node = Running::start(command.stdout(Stdio::null()).stderr(log));
+        self.running[number] = Some(node);
+    }
+
+    /// The node with a lease.
+    pub(super) fn holder(server: &Postgres, lease: &str) -> usize {
+        let sql = format!(
+            "SELECT node FROM abreast.leases WHERE name = '{lease}' \
+             AND until > extract(epoch FROM clock_timestamp()) * 1000000"
+        );
+        eventually_some("a node has the lease", || server.sql("serve", &sql).trim().parse().ok())
+    }
+
+    pub(super) fn until_ready(&self, number: usize) {
+        eventually("the node is ready", || {
+            get(&self.addresses[number].to_string(), "/readyz")
+                .is_some_and(|(status, text)| status == 200 && text == b"ready\n")
+        });
+    }
+
+    pub(super) fn signal(&self, number: usize, signal: &str) {
+        send_signal(self.running[number].as_ref().unwrap().0.id(), signal);
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let (addresses, host) = (self.addresses.clone(), self.balancer.address);
+        Client { addresses, host, token: self.token.clone() }
+    }
+
+    /// The answer of a node that must answer.
+    pub(super) fn read(&self, number: usize, path: &str) -> (u16, Vec<u8>) {
+        get(&self.addresses[number].to_string(), path).unwrap()
+    }
+
+    /// Whether all nodes answer a request in the same way; each has 200.
+    pub(super) fn are_equal(&self, path: &str) -> bool {
+        let answers: Vec<_> = (0..NODES).map(|number| self.read(number, path)).collect();
+        assert!(answers.iter().all(|(status, _)| *status == 200), "{path}: {}", answers[0].0);
+        answers.iter().all(|answer| *answer == answers[0])
+    }
+}
+
+/// A client that asks any node.
+pub(super) struct Client {
+    addresses: Vec<SocketAddr>,
+    host: SocketAddr,
+    token: String,
+}
+
+impl Client {
+    /// Asks a node, which may not answer.
+    pub(super) fn ask(
+        &self,
+        node: usize,
+        request: &str,
+        headers: &str,
+        body: &str,
+    ) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(self.addresses[node]).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        let request = format!(
+            "{request} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n{headers}\
+             Content-Length: {}\r\n\r\n{body}",
+            self.host,
+            self.token,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+}
+
+pub(super) fn send_signal(pid: u32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}

@@ -1,0 +1,58 @@
+//! `cargo xtask proofs`: several nodes under faults, longer than in a run of all tests.
+
+use anyhow::{Context, Result, bail};
+
+use crate::test;
+
+/// What runs: processes first, then the stores.
+const RUNS: [(&str, &[&str]); 3] = [
+    (
+        "abreast",
+        &[
+            "--test",
+            "it",
+            "--",
+            "--test-threads=1",
+            "--nocapture",
+            "serve_nodes::a_source_stays_exact_while_its_nodes_fail",
+            "serve_nodes::documents_that_are_known_are_served_during_outages",
+            "hub_nodes::notifications_arrive_in_order_while_nodes_fail",
+            "hub_nodes::a_node_that_is_cut_off_delivers_nothing",
+            "hub_nodes::a_failover_is_noticed_although_another_node_recorded_more",
+        ],
+    ),
+    (
+        "abreast-store",
+        &["--test", "postgres", "--test", "postgres_hub", "--test", "postgres_leases"],
+    ),
+    ("abreast-objects", &["--test", "it"]),
+];
+/// Faults without another number.
+const FAULTS: &str = "20";
+
+/// Runs the proofs with `--faults N` or `--minutes N`, and `--seed N`. Returns whether all passed.
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    let mut settings = vec![("ABREAST_TEST_KILLS", FAULTS.to_owned())];
+    for pair in arguments.chunks(2) {
+        let [option, value] = pair else { bail!("`{}` needs a number", pair[0]) };
+        let _: u64 = value.parse().with_context(|| format!("`{option} {value}`: not a number"))?;
+        let variable = match option.as_str() {
+            "--faults" => "ABREAST_TEST_KILLS",
+            "--minutes" => "ABREAST_TEST_MINUTES",
+            "--seed" => "ABREAST_TEST_SEED",
+            _ => bail!(
+                "there is no option `{option}`\n  help: use --faults N, --minutes N and --seed N"
+            ),
+        };
+        settings.push((variable, value.clone()));
+    }
+    let mut passed = true;
+    for (package, more) in RUNS {
+        let features =
+            if package == "abreast-store" { vec!["--features", "postgres"] } else { Vec::new() };
+        let arguments = ["-p", package].into_iter().chain(features).chain(more.iter().copied());
+        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        passed &= test::run_with(&arguments, &settings);
+    }
+    Ok(passed)
+}
