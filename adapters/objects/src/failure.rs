@@ -7,21 +7,24 @@ const BUSY: &str = "\n  help: check the service and the network; the call can be
 const DENIED: &str = "\n  help: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and that they permit to \
                       read, write, delete and list objects";
 const NO_BUCKET: &str = "\n  help: create the bucket, or correct the address or AWS_REGION";
+const NO_TLS: &str = "\n  help: give AWS_ENDPOINT an address with https://, or set AWS_ALLOW_HTTP=true for one without TLS";
 const FULL: &str = "\n  help: free space in the object store, then try again";
 
 /// The error for a task that the store refused.
-pub(crate) fn failed(task: &str, cause: object_store::Error) -> Error {
+pub(crate) fn failed(task: &str, cause: &object_store::Error) -> Error {
     use object_store::Error as E;
-    let (kind, help) = match &cause {
-        _ if is_no_bucket(&cause) => (ErrorKind::Other, NO_BUCKET),
+    let (kind, help) = match cause {
+        _ if has_text(cause, "NoSuchBucket") => (ErrorKind::Other, NO_BUCKET),
+        _ if has_text(cause, "URL scheme is not allowed") => (ErrorKind::Other, NO_TLS),
         E::NotFound { .. } => (ErrorKind::NotFound, ""),
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => (ErrorKind::Other, DENIED),
-        E::Generic { .. } | E::JoinError { .. } => of_status(&cause),
+        E::Generic { .. } | E::JoinError { .. } => of_status(cause),
         // Two writers at the same time; the store asks to repeat the request.
         E::AlreadyExists { .. } => (ErrorKind::Busy, BUSY),
         _ => (ErrorKind::Other, ""),
     };
-    Error::new(kind, format!("cannot {task}{help}")).with_cause(cause)
+    // The text of the cause includes its own causes.
+    Error::new(kind, format!("cannot {task}: {cause}{help}"))
 }
 
 /// The error for a task that took too long.
@@ -49,9 +52,9 @@ fn status(cause: &object_store::Error) -> Option<u16> {
     })
 }
 
-/// Whether the store responds that the bucket is missing, and not an object.
-fn is_no_bucket(cause: &object_store::Error) -> bool {
-    texts(cause).any(|text| text.contains("NoSuchBucket"))
+/// Whether the text of an error or of a cause has a part, since the types of these errors are private.
+fn has_text(cause: &object_store::Error, part: &str) -> bool {
+    texts(cause).any(|text| text.contains(part))
 }
 
 /// The texts of an error and its causes.
@@ -68,7 +71,7 @@ mod tests {
     fn an_error_has_the_kind_by_which_callers_act() {
         let generic =
             |text: &str| object_store::Error::Generic { store: "S3", source: text.into() };
-        let of = |cause| failed("put an object", cause).kind();
+        let of = |cause: object_store::Error| failed("put an object", &cause).kind();
         for (text, kind) in [
             ("error sending request", ErrorKind::Busy),
             (
@@ -77,6 +80,7 @@ mod tests {
             ),
             ("Server returned non-2xx status code: 429 Too Many Requests: ", ErrorKind::Busy),
             ("Server returned non-2xx status code: 400 Bad Request: ", ErrorKind::Other),
+            ("builder error: URL scheme is not allowed", ErrorKind::Other),
             ("Server returned non-2xx status code: 507 Insufficient Storage: ", ErrorKind::Full),
         ] {
             assert_eq!(of(generic(text)), kind, "{text}");
@@ -85,6 +89,11 @@ mod tests {
             path: "a".to_owned(),
             source: text.into(),
         };
+        let text = failed("put an object", &generic("URL scheme is not allowed")).to_string();
+        assert!(
+            text.starts_with("cannot put an object: ") && text.ends_with("without TLS"),
+            "{text}"
+        );
         assert_eq!(of(missing("NoSuchKey")), ErrorKind::NotFound);
         assert_eq!(of(missing("<Code>NoSuchBucket</Code>")), ErrorKind::Other);
     }

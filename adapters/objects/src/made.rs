@@ -104,7 +104,7 @@ impl MadeStore for S3Made {
             Ok(Some((_, None))) => Err(without_versions(group)),
             Ok(None) => Err(Error::too_long(MADE_RECORD_MAX as u64)),
             Err(E::NotModified { .. }) => Ok(RecordRead::Same),
-            Err(cause) => match failed(&task, cause) {
+            Err(cause) => match failed(&task, &cause) {
                 error if error.kind() == ErrorKind::NotFound => Ok(RecordRead::Missing),
                 error => Err(error),
             },
@@ -134,7 +134,7 @@ impl MadeStore for S3Made {
         match requests.answer(&task, put)? {
             Ok(put) => put.e_tag.map(Some).ok_or_else(|| without_versions(group)),
             Err(E::AlreadyExists { .. } | E::Precondition { .. }) => Ok(None),
-            Err(cause) => Err(failed(&task, cause)),
+            Err(cause) => Err(failed(&task, &cause)),
         }
     }
 
@@ -158,7 +158,7 @@ impl MadeStore for S3Made {
             let got = self.requests().range(&task, &key, range, tag.as_deref())?;
             let (meta, bytes) = got.map_err(|cause| match cause {
                 object_store::Error::Precondition { .. } => damaged(&file.name).with_cause(cause),
-                cause => failed(&task, cause),
+                cause => failed(&task, &cause),
             })?;
             if meta.size != file.length || bytes.len() as u64 != length {
                 return Err(damaged(&file.name));

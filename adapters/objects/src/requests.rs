@@ -42,7 +42,7 @@ impl<'a> Requests<'a> {
         task: &str,
         answer: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T, Error> {
-        self.answer(task, answer)?.map_err(|cause| failed(task, cause))
+        self.answer(task, answer)?.map_err(|cause| failed(task, &cause))
     }
 
     /// As [`Self::ask`], for callers that act by the store's error.

@@ -159,7 +159,7 @@ impl Inner {
         let task = format!("examine the kept content {id}");
         match self.answer(&task, self.backend().get_opts(&key, options))? {
             Ok(found) => Ok(Some(found.meta)),
-            Err(cause) => match failed(&task, cause) {
+            Err(cause) => match failed(&task, &cause) {
                 error if error.kind() == abreast_core::contents::ErrorKind::NotFound => Ok(None),
                 error => Err(error),
             },

@@ -110,7 +110,7 @@ impl Inner {
             Ok(_) => return Ok(()),
             // The others are of stores without conditional writes.
             Err(E::AlreadyExists { .. } | E::NotImplemented { .. } | E::NotSupported { .. }) => {}
-            Err(cause) => return Err(failed(&task, cause)),
+            Err(cause) => return Err(failed(&task, &cause)),
         }
         if self.has_same(id, &key, bytes)? {
             return Ok(());

@@ -67,7 +67,7 @@ impl Inner {
         let got = self.requests().range(&task, &key, range, tag)?;
         got.map_err(|cause| match cause {
             object_store::Error::Precondition { .. } => damaged(id).with_cause(cause),
-            cause => failed(&task, cause),
+            cause => failed(&task, &cause),
         })
     }
 }
