@@ -1,5 +1,6 @@
 //! A prefix of an object store, with the threads that serve the connections.
 
+use crate::silence::Silence;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
@@ -49,6 +50,7 @@ pub struct Bucket {
     /// The runtime of all requests from any thread, since a connection exists only as long as its
     /// runtime.
     runtime: Option<Runtime>,
+    pub(crate) silence: Silence,
 }
 
 impl Drop for Bucket {
@@ -113,7 +115,8 @@ impl Bucket {
             .build()
             .map_err(OpenError::Threads)?;
         let prefix = prefix.trim_matches('/').to_owned();
-        Ok(Self { backend, prefix, has_metadata: true, runtime: Some(runtime) })
+        let (runtime, silence) = (Some(runtime), Silence::default());
+        Ok(Self { backend, prefix, has_metadata: true, runtime, silence })
     }
 
     /// The whole store, whose keys start with the prefix.

@@ -33,6 +33,19 @@ pub(crate) fn late(task: &str, limit: Duration) -> Error {
     Error::new(ErrorKind::Busy, message)
 }
 
+/// The error for a task while requests do not wait for the store.
+pub(crate) fn silent(task: &str) -> Error {
+    let message = format!("cannot {task}: the object store did not answer a moment ago{BUSY}");
+    Error::new(ErrorKind::Busy, message)
+}
+
+/// Whether a request failed without an answer of the store.
+pub(crate) fn is_unanswered(cause: &object_store::Error) -> bool {
+    matches!(cause, object_store::Error::Generic { .. })
+        && status(cause).is_none()
+        && failed("", cause).kind() == ErrorKind::Busy
+}
+
 /// The store's answer to a request that failed, or no answer.
 fn of_status(cause: &object_store::Error) -> (ErrorKind, &'static str) {
     match status(cause) {
@@ -85,6 +98,8 @@ mod tests {
         ] {
             assert_eq!(of(generic(text)), kind, "{text}");
         }
+        assert!(is_unanswered(&generic("error sending request")));
+        assert!(!is_unanswered(&generic("Server returned non-2xx status code: 503 Slow: ")));
         let missing = |text: &str| object_store::Error::NotFound {
             path: "a".to_owned(),
             source: text.into(),

@@ -87,7 +87,7 @@ impl MadeStore for S3Made {
     fn record(&self, group: &str, known: Option<&str>) -> Result<RecordRead, Error> {
         use object_store::Error as E;
         let (key, task) = (self.key(group, "record"), format!("read the record of `{group}`"));
-        let requests = self.requests();
+        let requests = self.requests().soon();
         let options = GetOptions::new().with_if_none_match(known);
         let got = requests.answer(&task, async {
             let got = requests.backend().get_opts(&key, options).await?;

@@ -2,7 +2,7 @@
 //! digest is compared before they become visible.
 
 use crate::bucket::Bucket;
-use crate::failure::{failed, late};
+use crate::failure::{failed, is_unanswered, late, silent};
 use abreast_core::ContentId;
 use abreast_core::contents::{ContentHasher, Error, address_of};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use object_store::{
 use std::future::Future;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Length in bytes of the parts of a large object, which limits the memory for a call.
 pub(crate) const PART: u64 = 8 << 20;
@@ -21,6 +21,8 @@ pub(crate) const PART: u64 = 8 << 20;
 const PARTS_MAX: u64 = 10_000;
 /// Maximum length in bytes of an object in S3.
 const OBJECT_MAX: u64 = 5 << 40;
+/// Time limit for the start of an answer to a read, which clients wait for.
+const READ_START_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for giving up an upload that failed.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -51,7 +53,21 @@ impl<'a> Requests<'a> {
         task: &str,
         answer: impl Future<Output = object_store::Result<T>>,
     ) -> Result<object_store::Result<T>, Error> {
-        self.bucket.wait(self.limit, answer).ok_or_else(|| late(task, self.limit))
+        if !self.bucket.silence.may_ask(Instant::now(), self.limit) {
+            return Err(silent(task));
+        }
+        let answer = self.bucket.wait(self.limit, answer);
+        let has_answered = match &answer {
+            Some(Err(cause)) => !is_unanswered(cause),
+            answer => answer.is_some(),
+        };
+        self.bucket.silence.note(Instant::now(), has_answered);
+        answer.ok_or_else(|| late(task, self.limit))
+    }
+
+    /// The same requests, with a limit for answers that start soon.
+    pub(crate) fn soon(self) -> Self {
+        Self { limit: self.limit.min(READ_START_LIMIT), ..self }
     }
 
     /// A range of an object with its metadata. With an entity tag, another version is the store's
@@ -65,11 +81,13 @@ impl<'a> Requests<'a> {
     ) -> Result<object_store::Result<(ObjectMeta, Bytes)>, Error> {
         let options =
             GetOptions::new().with_range(Some(GetRange::Bounded(range))).with_if_match(tag);
-        self.answer(task, async {
-            let got = self.backend().get_opts(key, options).await?;
-            let meta = got.meta.clone();
-            Ok((meta, got.bytes().await?))
-        })
+        let got = match self.soon().answer(task, self.backend().get_opts(key, options))? {
+            Ok(got) => got,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        let meta = got.meta.clone();
+        let bytes = self.answer(task, got.bytes())?;
+        Ok(bytes.map(|bytes| (meta, bytes)))
     }
 
     /// Writes an object, in parts if it is long. The digest is compared before the object becomes

@@ -157,7 +157,7 @@ impl Inner {
         let key = self.key(CONTENTS, id);
         let options = GetOptions::new().with_head(true);
         let task = format!("examine the kept content {id}");
-        match self.answer(&task, self.backend().get_opts(&key, options))? {
+        match self.requests().soon().answer(&task, self.backend().get_opts(&key, options))? {
             Ok(found) => Ok(Some(found.meta)),
             Err(cause) => match failed(&task, &cause) {
                 error if error.kind() == abreast_core::contents::ErrorKind::NotFound => Ok(None),

@@ -54,6 +54,24 @@ fn a_silent_store_is_busy_within_the_limit() {
 }
 
 #[test]
+fn calls_after_a_silent_one_do_not_wait() {
+    let server = Server::raw(|mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let limit = Duration::from_secs(2);
+    let contents = node_at(server.address(), "bucket", GRACE, limit);
+    let id = address_of(b"x");
+    assert_eq!(kind(contents.open_read(&id)), Some(ErrorKind::Busy));
+    let begun = Instant::now();
+    for _ in 0..10 {
+        let error = contents.open_read(&id).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.to_string().contains("did not answer a moment ago"), "{error}");
+    }
+    assert!(begun.elapsed() < limit / 2, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_failing_store_is_busy() {
     let server = Server::saying("HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n");
     let limit = Duration::from_secs(1);
@@ -98,6 +116,8 @@ fn a_store_that_is_back_is_used_without_opening_again() {
     proxy.break_after(0);
     assert_eq!(kind(contents.put_bytes(b"during")), Some(ErrorKind::Busy));
     proxy.repair();
+    // For a moment, calls do not wait for the store.
+    abreast_testkit::eventually("the store is used", || contents.is_whole(&id).is_ok());
     assert!(contents.is_whole(&id).unwrap());
     assert!(!contents.contains(&address_of(b"during")).unwrap());
     let _ = contents.put_bytes(b"during").unwrap();

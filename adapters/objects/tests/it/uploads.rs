@@ -52,16 +52,18 @@ fn a_connection_that_breaks_during_an_upload_leaves_nothing() {
         return;
     };
     let proxy = Proxy::to(moto.address);
-    let contents = node_at(proxy.address(), "bucket", GRACE, Duration::from_secs(2));
+    // After a failure, a node does not ask the store for some seconds.
+    let new_node = || node_at(proxy.address(), "bucket", GRACE, Duration::from_secs(2));
     let bytes = bytes_of(20 << 20, 2);
     for sent in [1_000_000, 9_000_000, 18_000_000] {
         proxy.break_after(sent);
-        let put = kind(contents.put_reader(&mut bytes.as_slice(), u64::MAX));
+        let put = kind(new_node().put_reader(&mut bytes.as_slice(), u64::MAX));
         assert_eq!(put, Some(ErrorKind::Busy), "after {sent} bytes");
         assert!(!moto.node(GRACE).contains(&address_of(&bytes)).unwrap());
         assert!(keys(&moto.backend(), "a").is_empty(), "after {sent} bytes");
         proxy.repair();
     }
+    let contents = new_node();
     let pin = contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
     assert!(moto.node(GRACE).is_whole(&pin.id()).unwrap());
 }
