@@ -4,6 +4,7 @@ pub mod batch;
 pub(crate) mod clock;
 pub(crate) mod finding;
 pub(crate) mod lease;
+pub(crate) mod lease_notes;
 pub(crate) mod limits;
 pub(crate) mod records;
 pub(crate) mod topic;
@@ -242,6 +243,8 @@ pub enum ErrorKind {
     Full,
     /// Too much is waiting; try again later.
     Busy,
+    /// The store cannot be reached; try again later.
+    Unavailable,
     /// The request itself cannot be stored, for example a key over 8 KiB.
     Refused,
 }
@@ -283,6 +286,11 @@ impl LogError {
     /// The kind, for callers to match on.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// Whether the same call may succeed later without a repair.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self.kind, ErrorKind::Busy | ErrorKind::Unavailable)
     }
 }
 
@@ -328,6 +336,13 @@ pub trait ChangeLog: Send + Sync + 'static {
     fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
         Ok(self.sets()?.into_iter().find(|set| set.slug == slug))
     }
+
+    /// The first recorded idempotency key of the set that begins with `prefix`. Keys are remembered for
+    /// at least [`IDEMPOTENCY_AGE`](batch::IDEMPOTENCY_AGE).
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn idempotency_key(&self, set: SetId, prefix: &str) -> Result<Option<String>, LogError>;
 
     /// Where the set's log stands.
     ///

@@ -320,6 +320,15 @@ pub(super) fn idempotency_keys_name_one_change(stores: &mut dyn Stores) {
     let first = append(&*fixture.log, other, vec![named("a", 1, "n1")]).expect("appended");
     assert_eq!(first, appended(1, 1, 0), "each set has its own names");
 
+    let find = |set, prefix: &str| fixture.log.idempotency_key(set, prefix).expect("keys");
+    assert_eq!(find(fixture.set, "n").as_deref(), Some("n1"), "the first one");
+    assert_eq!(find(fixture.set, "n3").as_deref(), Some("n3"), "also without a change");
+    for (set, prefix) in
+        [(fixture.set, "n11"), (fixture.set, "m"), (fixture.set, "o"), (other, "n2")]
+    {
+        assert_eq!(find(set, prefix), None, "{prefix}");
+    }
+
     let fixture = fixture.reopen(stores);
     fixture.clock.set(START.plus_micros(7 * DAY - 60_000_000));
     assert_eq!(fixture.append(vec![named("a", 5, "n1")]), appended(6, 0, 1), "kept for seven days");

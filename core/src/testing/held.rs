@@ -83,6 +83,10 @@ impl ChangeLog for HeldLog {
         self.log.sets()
     }
 
+    fn idempotency_key(&self, set: SetId, prefix: &str) -> Result<Option<String>, LogError> {
+        self.log.idempotency_key(set, prefix)
+    }
+
     fn head(&self, set: SetId) -> Result<Head, LogError> {
         if self.holds_heads.load(Ordering::SeqCst) {
             self.wait(set);

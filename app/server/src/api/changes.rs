@@ -3,12 +3,12 @@
 use super::answers::{RecordedAnswer, blocking, durable, json, typed, waiting};
 use super::context::Context;
 use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
-use super::model::{RecordAnswer, RecordFault, RecordRequest, check_idempotency_key, key_of_uri};
+use super::model::{RecordAnswer, RecordFault, RecordRequest, key_of_uri};
 use super::problem::{FieldError, Problem, ProblemKind};
+use super::request_name::{RequestName, idempotency_key};
 use crate::message::negotiate;
 use crate::message::respond::Answer;
 use crate::observe::followers::Following;
-use crate::site::api::Api;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
 use abreast_source::{AtMost, Naming};
 use abreast_webtypes::{Timestamp, W3cDatetime};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most changes in a batch.
@@ -36,8 +36,6 @@ const MAX_ANSWER: usize = 8 * 1024 * 1024;
 const MAX_WAIT: u64 = 30;
 /// Most faults in a batch that are reported.
 const MAX_FAULTS: usize = 20;
-/// Most idempotency keys of requests that are remembered in memory.
-const MAX_KEYS: usize = 10_000;
 
 /// A page of the log.
 #[derive(Serialize)]
@@ -208,9 +206,8 @@ pub(super) async fn record(
         Ok((body, digest))
     })
     .await?;
-    if let Some(name) = &name {
-        check_reuse(context.api, target.published.id, name, digest)?;
-    }
+    let name = name.map(|name| RequestName::new(context.api, target.published.id, name, digest));
+    let name = name.transpose()?;
     let (id, resources) = (target.published.id, target.published.urls.resources());
     let folder = target.published.representations.has_folder();
     let receiver = blocking(move || {
@@ -225,11 +222,9 @@ pub(super) async fn record(
         }
         let mut changes = changes_of(&records, &resources, &*log, id, folder)?;
         if let Some(name) = name {
+            name.check(&*log)?;
             for (number, change) in changes.iter_mut().enumerate() {
-                // The digest makes the keys of different requests different, so that a reused key
-                // does not hide a change.
-                let own = || format!("{name}/{number}/{}", hex(&digest[..8]));
-                change.idempotency_key.get_or_insert_with(own);
+                change.idempotency_key.get_or_insert_with(|| name.key(number));
             }
         }
         let (done, receiver) = waiting();
@@ -239,41 +234,6 @@ pub(super) async fn record(
     .await?;
     let appended = durable(receiver).await?;
     Ok(json(StatusCode::OK, &RecordedAnswer::from(appended)))
-}
-
-/// The Idempotency-Key of a request.
-pub(super) fn idempotency_key<B>(request: &Request<B>) -> Result<Option<String>, Problem> {
-    let mut values = request.headers().get_all("idempotency-key").iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim_matches('"');
-    let refused =
-        |reason: &str| Problem::new(ProblemKind::Query, format!("Idempotency-Key: {reason}"));
-    if values.next().is_some() {
-        return Err(refused("given twice"));
-    }
-    check_idempotency_key(text).map_err(|reason| refused(&reason))?;
-    Ok(Some(text.to_owned()))
-}
-
-/// Checks that this key was not used for another request.
-pub(super) fn check_reuse(
-    api: &Api,
-    set: SetId,
-    name: &str,
-    digest: [u8; 32],
-) -> Result<(), Problem> {
-    let mut keys = api.keys.lock().unwrap_or_else(PoisonError::into_inner);
-    if keys.len() >= MAX_KEYS {
-        keys.clear();
-    }
-    if *keys.entry((set, name.to_owned())).or_insert(digest) != digest {
-        return Err(Problem::new(
-            ProblemKind::KeyReused,
-            "another request with other content had this Idempotency-Key",
-        )
-        .help("choose a new key for each request; send the same key only with the same content"));
-    }
-    Ok(())
 }
 
 /// Parses a JSON array, or lines with one JSON object each.
@@ -386,12 +346,4 @@ pub fn change_of(
     let change = record.to_change(&key, resources, log, set)?;
     abreast_core::check_change(&change).map_err(|error| error.to_string())?;
     Ok(change)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::intake;
 use super::problem::{Problem, ProblemKind, disk_full};
 use super::refusals;
+use super::request_name::RequestName;
 use crate::message::respond::Answer;
 use crate::site::served::ServedSet;
 use abreast_rdf::{ReadLimits, Syntax};
@@ -17,12 +18,12 @@ use std::sync::Arc;
 /// Most bytes of a received document.
 pub(super) const MAX_DOCUMENT: u64 = 16 << 20;
 
-/// Stores the description of the entity with this IRI; `name` is the request's idempotency key.
+/// Stores the description of the entity with this IRI; `name` makes the request's name from its body.
 pub(super) async fn put(
     context: &Context<'_>,
     target: &ServedSet,
     iri: String,
-    name: impl FnOnce(&[u8]) -> Result<Option<String>, Problem>,
+    name: impl FnOnce(&[u8]) -> Result<Option<RequestName>, Problem>,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let writer = Arc::clone(target.entities.as_ref().ok_or_else(refusals::follows_files)?);
@@ -32,8 +33,10 @@ pub(super) async fn put(
     let memory = context.site.memory.take(ReadLimits::in_memory().memory(syntax, body.len())).await;
     let body = blocking(move || body.into_bytes()).await?;
     let name = name(&body)?;
+    let log = Arc::clone(context.site.publisher.log());
     let receiver = blocking(move || {
         let _memory = memory;
+        let name = name.map(|name| name.check(&*log).map(|()| name.key(0))).transpose()?;
         let lines = read_description(&iri, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();

@@ -21,6 +21,7 @@ mod problem;
 mod push;
 mod record;
 mod refusals;
+mod request_name;
 mod sets;
 mod visible;
 

@@ -1,13 +1,13 @@
 //! The record of a resource. Any URI is possible, so it is a query parameter.
 
 use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
-use super::changes::{check_reuse, hex, idempotency_key};
 use super::content::{condition, recorded, refused};
 use super::context::Context;
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
 use super::model::{ChangeWord, MAX_KEY, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
 use super::refusals::{self, elsewhere_only, files_of_nodes};
+use super::request_name::{RequestName, idempotency_key};
 use crate::message::respond::Answer;
 use crate::site::served::ServedSet;
 use abreast_core::Change;
@@ -97,6 +97,7 @@ pub(super) async fn put(
     let id = target.published.id;
     let receiver = blocking(move || {
         let mut change = record.to_change(&key, &resources, &*log, id).map_err(Problem::from)?;
+        let name = name.map(|name| name.check(&*log).map(|()| name.key(0))).transpose()?;
         change.idempotency_key = change.idempotency_key.or(name);
         let (done, receiver) = waiting();
         log.append_then(id, vec![change], done);
@@ -169,7 +170,8 @@ pub(super) async fn delete(
     let changing = changing.map_err(|error| refusals::failed(&error))?;
     let receiver = blocking(move || {
         let mut change = Change::delete(key);
-        change.idempotency_key = name;
+        let name = name.map(|name| name.check(&*log).map(|()| name.key(0)));
+        change.idempotency_key = name.transpose()?;
         let (done, receiver) = waiting();
         let done = Box::new(move |result| {
             drop(changing);
@@ -182,19 +184,16 @@ pub(super) async fn delete(
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-/// The idempotency key of a request's only change: the Idempotency-Key, with a digest of the
-/// request. A key that is reused for another request therefore does not hide that request, even if
-/// this server has forgotten the first.
+/// The name of a request with one change, from its Idempotency-Key.
 fn named(
     context: &Context<'_>,
     target: &ServedSet,
     key: Option<String>,
     asked: &[&[u8]],
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<RequestName>, Problem> {
     let Some(key) = key else { return Ok(None) };
     let digest: [u8; 32] = Sha256::digest(asked.join(&0)).into();
-    check_reuse(context.api, target.published.id, &key, digest)?;
-    Ok(Some(format!("{key}/{}", hex(&digest[..8]))))
+    RequestName::new(context.api, target.published.id, key, digest).map(Some)
 }
 
 /// A record does not have an entity tag. Conditions on one are refused, so that a client does not

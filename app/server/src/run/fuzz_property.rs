@@ -250,6 +250,9 @@ impl ChangeLog for NoLog {
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         never()
     }
+    fn idempotency_key(&self, _: SetId, _: &str) -> Result<Option<String>, LogError> {
+        never()
+    }
     fn head(&self, _: SetId) -> Result<Head, LogError> {
         never()
     }

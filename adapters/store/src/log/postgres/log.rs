@@ -332,6 +332,16 @@ impl ChangeLog for PostgresLog {
         Ok(found)
     }
 
+    fn idempotency_key(&self, set: SetId, prefix: &str) -> Result<Option<String>, LogError> {
+        let rows = self.client.query(
+            "cannot read an idempotency key",
+            "SELECT key FROM abreast.idempotency WHERE set_id = $1 AND key >= $2 ORDER BY key LIMIT 1",
+            &[(&set.0, Type::INT8), (&prefix, Type::TEXT)],
+        )?;
+        let next = rows.first().and_then(|row| row.try_get::<_, String>(0).ok());
+        Ok(next.filter(|key| key.starts_with(prefix)))
+    }
+
     fn scan(
         &self,
         set: SetId,

@@ -389,6 +389,17 @@ impl ChangeLog for SqliteLog {
             .with("cannot read a resource", |connection| resource_of(connection, set, key))
     }
 
+    fn idempotency_key(&self, set: SetId, prefix: &str) -> Result<Option<String>, LogError> {
+        const SQL: &str =
+            "SELECT key FROM idempotency WHERE set_id = ?1 AND key >= ?2 ORDER BY key LIMIT 1";
+        let next = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(SQL)?;
+            statement.query_row((set.0, prefix), |row| row.get::<_, String>(0)).optional()
+        };
+        let next = self.database.readers.with("cannot read an idempotency key", next)?;
+        Ok(next.filter(|key| key.starts_with(prefix)))
+    }
+
     fn scan(
         &self,
         set: SetId,
