@@ -41,7 +41,7 @@ pub(crate) fn root_of(path: &str) -> Option<String> {
 pub(crate) async fn answer(
     site: &Arc<Site>,
     heads: &Heads,
-    (pages, sessions): (Option<&Arc<dyn Administration>>, &Sessions),
+    (pages, sessions): (Option<&Arc<dyn Administration>>, &Arc<Sessions>),
     request: Request<Incoming>,
     client: &Client,
 ) -> Answer {
@@ -76,7 +76,7 @@ fn policy(site: &Site) -> Option<(HeaderName, HeaderValue)> {
 async fn respond(
     site: &Arc<Site>,
     heads: &Heads,
-    (pages, sessions): (&Arc<dyn Administration>, &Sessions),
+    (pages, sessions): (&Arc<dyn Administration>, &Arc<Sessions>),
     request: Request<Incoming>,
     client: &Client,
 ) -> Answer {
@@ -95,7 +95,7 @@ async fn respond(
         return problem(StatusCode::FORBIDDEN, detail);
     }
     let cookies = Cookies::of(site, sessions, &head.headers);
-    let administrator = cookies.administrator();
+    let administrator = cookies.administrator().await;
     match (path, is_post) {
         (SIGN_IN, false) if administrator.is_some() => return see("./"),
         (SIGN_IN, false) => return html(pages.sign_in_page(site, None)),
@@ -104,9 +104,17 @@ async fn respond(
                 Ok(form) => form,
                 Err(refused) => return refused,
             };
-            return sign_in(site, pages, &cookies, &form, client);
+            return sign_in(site, pages, &cookies, &form, client).await;
         }
-        (SIGN_OUT, true) => return with_cookie(see(SIGN_IN), cookies.sign_out()),
+        (SIGN_OUT, true) => {
+            return match cookies.sign_out().await {
+                Ok(cookie) => with_cookie(see(SIGN_IN), cookie),
+                Err(error) => {
+                    tracing::error!("a session of an administrator cannot be ended: {error}");
+                    try_later("the session cannot be ended on all nodes; sign out again", 5)
+                }
+            };
+        }
         _ => {}
     }
     let Some(administrator) = administrator else {
@@ -146,14 +154,14 @@ async fn respond(
 }
 
 /// Starts a session, or shows the reason of the refusal.
-fn sign_in(
+async fn sign_in(
     site: &Site,
     pages: &Arc<dyn Administration>,
     cookies: &Cookies<'_>,
     form: &Form,
     client: &Client,
 ) -> Answer {
-    match cookies.sign_in(form.get("token")) {
+    match cookies.sign_in(form.get("token")).await {
         Ok((administrator, cookie)) => {
             tracing::info!(administrator, %client, "signed in");
             with_cookie(see("./"), cookie)

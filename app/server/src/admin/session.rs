@@ -1,24 +1,29 @@
 //! Sign-in of administrators: a token starts a session, which a cookie continues.
 //!
 //! The cookie contains a random identifier instead of the token. The token of a session is checked
-//! for each request, so that a revoked token ends the session. Scripts cannot read the cookie, and
+//! for each request, so that a revoked token ends the session. Nodes that share a store share the
+//! sessions. Scripts cannot read the cookie, and
 //! browsers send it to `/admin` only.
 
 use crate::site::served::Site;
-use crate::site::sessions::{SESSION_AGE, Sessions};
+use crate::site::sessions::{SESSION_AGE, Sessions, SharedRecords};
 use crate::site::tokens::Scope;
 use http::header::{COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
 
 /// Most bytes of a token.
 const MAX_TOKEN: usize = 256;
+/// Most cookies of a request with the name of this server's cookie that are examined.
+const COOKIES_MAX: usize = 4;
 
 /// Cookies of a server for administrators.
 pub(super) struct Cookies<'r> {
     site: &'r Site,
-    sessions: &'r Sessions,
+    sessions: &'r Arc<Sessions>,
     headers: &'r HeaderMap,
     /// Name of the cookie. The ports of a host share cookies, so that each server has its own name.
     name: String,
@@ -32,7 +37,7 @@ pub(super) struct Administrator {
 
 impl<'r> Cookies<'r> {
     /// The cookies of a request.
-    pub(super) fn of(site: &'r Site, sessions: &'r Sessions, headers: &'r HeaderMap) -> Self {
+    pub(super) fn of(site: &'r Site, sessions: &'r Arc<Sessions>, headers: &'r HeaderMap) -> Self {
         let mut name = "abreast_admin_".to_owned();
         for byte in &Sha256::digest(site.publisher.urls().base())[..4] {
             // Writing to a string succeeds.
@@ -52,19 +57,43 @@ impl<'r> Cookies<'r> {
         })
     }
 
+    /// Does work with the sessions, which waits for the store if several nodes share them.
+    async fn with_sessions<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Sessions, &SharedRecords) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let shared = self.site.api.as_ref().and_then(|api| api.tokens.shared_records());
+        if shared.is_none() {
+            return Ok(work(self.sessions, &None));
+        }
+        let sessions = Arc::clone(self.sessions);
+        let work = tokio::task::spawn_blocking(move || work(&sessions, &shared));
+        work.await.map_err(io::Error::other)
+    }
+
     /// The administrator of the session, if there is one and its token is still valid.
-    pub(super) fn administrator(&self) -> Option<Administrator> {
+    pub(super) async fn administrator(&self) -> Option<Administrator> {
+        let ids: Vec<String> = self.ids().take(COOKIES_MAX).map(str::to_owned).collect();
+        if ids.is_empty() {
+            return None;
+        }
+        let find = move |sessions: &Sessions, shared: &SharedRecords| {
+            ids.iter().filter_map(|id| sessions.token(shared, id)).collect::<Vec<_>>()
+        };
+        let digests = self.with_sessions(find).await.ok()?;
         let tokens = self.site.api.as_ref()?.tokens.current();
-        self.ids().find_map(|id| {
-            let digest = self.sessions.token(id)?;
-            let token = tokens.iter().find(|token| token.sha256 == digest)?;
+        digests.iter().find_map(|digest| {
+            let token = tokens.iter().find(|token| token.sha256 == *digest)?;
             token.allows(Scope::Admin, None).then(|| Administrator { name: token.name.clone() })
         })
     }
 
     /// Starts a session with a token: the name of the token, and the value of `Set-Cookie`; else the
     /// reason for users.
-    pub(super) fn sign_in(&self, token: Option<&str>) -> Result<(String, HeaderValue), String> {
+    pub(super) async fn sign_in(
+        &self,
+        token: Option<&str>,
+    ) -> Result<(String, HeaderValue), String> {
         let text = token.unwrap_or_default().trim();
         if text.is_empty() || text.len() > MAX_TOKEN {
             return Err("Enter a token.".to_owned());
@@ -73,8 +102,12 @@ impl<'r> Cookies<'r> {
         let Some(tokens) = tokens else { return Err("This server has no tokens.".to_owned()) };
         match tokens.find(text) {
             Some(token) if token.allows(Scope::Admin, None) => {
-                let id = self.sessions.start(&token.sha256);
-                let id = id.map_err(|error| format!("No session can be started: {error}."))?;
+                let digest = token.sha256.clone();
+                let id = self
+                    .with_sessions(move |sessions, shared| sessions.start(shared, &digest))
+                    .await
+                    .and_then(|id| id)
+                    .map_err(|error| format!("No session can be started: {error}."))?;
                 Ok((token.name, self.cookie(&id, SESSION_AGE.as_secs())))
             }
             Some(token) => Err(format!(
@@ -95,9 +128,16 @@ impl<'r> Cookies<'r> {
     }
 
     /// Ends the session; returns the value of `Set-Cookie`.
-    pub(super) fn sign_out(&self) -> HeaderValue {
-        self.ids().for_each(|id| self.sessions.end(id));
-        self.cookie("", 0)
+    ///
+    /// # Errors
+    /// The session may still be open on other nodes.
+    pub(super) async fn sign_out(&self) -> io::Result<HeaderValue> {
+        let ids: Vec<String> = self.ids().take(COOKIES_MAX).map(str::to_owned).collect();
+        let end = move |sessions: &Sessions, shared: &SharedRecords| {
+            ids.iter().try_for_each(|id| sessions.end(shared, id))
+        };
+        self.with_sessions(end).await.and_then(|ended| ended)?;
+        Ok(self.cookie("", 0))
     }
 
     /// The value of `Set-Cookie`. Without `Path`, browsers send the cookie to `/admin` only, also if a

@@ -15,7 +15,7 @@ pub struct CurrentSite {
     trusted_proxies: RwLock<Option<TrustedProxies>>,
     pub(crate) access_log: Arc<CurrentLog>,
     administration: OnceLock<Arc<dyn Administration>>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) probes: Probes,
 }
 
@@ -34,7 +34,7 @@ impl CurrentSite {
             trusted_proxies: RwLock::default(),
             access_log: Arc::default(),
             administration: OnceLock::new(),
-            sessions: Sessions::default(),
+            sessions: Arc::default(),
             probes: Probes::default(),
         }
     }

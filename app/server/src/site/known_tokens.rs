@@ -2,6 +2,7 @@
 
 use super::token_place::{Seen, TokenPlace};
 use super::tokens::{Token, digest_of};
+use abreast_core::Records;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -47,6 +48,14 @@ impl Tokens {
                 .spawn(move || follow(&place, &known))?;
         }
         Ok(Self { place, known })
+    }
+
+    /// The records that several nodes share, if the tokens are among them.
+    pub(crate) fn shared_records(&self) -> Option<Arc<dyn Records>> {
+        match &self.place {
+            TokenPlace::File(_) => None,
+            TokenPlace::Shared(records) => Some(Arc::clone(records)),
+        }
     }
 
     /// Whether tokens are not known because they are damaged.
