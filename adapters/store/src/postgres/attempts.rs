@@ -79,9 +79,11 @@ impl Attempts {
                 return Err(match unknown {
                     // Nobody may record the same again on the strength of the last failure.
                     Some(_) => {
-                        LogError::new(ErrorKind::Busy, format!("{UNKNOWN}: {failure}")).with_cause(
-                            DatabaseError::new(DatabaseProblem::Unreachable, failure.to_string()),
-                        )
+                        LogError::new(ErrorKind::Unavailable, format!("{UNKNOWN}: {failure}"))
+                            .with_cause(DatabaseError::new(
+                                DatabaseProblem::Unreachable,
+                                failure.to_string(),
+                            ))
                     }
                     None => failure.into_error(doing),
                 });

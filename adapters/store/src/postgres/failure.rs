@@ -80,28 +80,27 @@ impl Failure {
         let passing = self.is_passing();
         let (kind, why) = match &self {
             Self::Damaged(why) => (ErrorKind::Corrupt, why.clone()),
-            Self::Late => (ErrorKind::Busy, "the database did not answer in time".to_owned()),
+            Self::Late => {
+                (ErrorKind::Unavailable, "the database did not answer in time".to_owned())
+            }
             Self::Pool(PoolError::Timeout(TimeoutType::Wait)) => {
                 (ErrorKind::Busy, "no connection to the database became free in time".to_owned())
             }
-            Self::Pool(PoolError::Timeout(_)) => {
-                (ErrorKind::Busy, "the database did not answer a new connection in time".to_owned())
-            }
+            Self::Pool(PoolError::Timeout(_)) => (
+                ErrorKind::Unavailable,
+                "the database did not answer a new connection in time".to_owned(),
+            ),
             Self::Pool(PoolError::Backend(error)) | Self::Database(error) => {
                 let kind = match error.code() {
                     Some(&SqlState::DISK_FULL) => ErrorKind::Full,
-                    _ if passing => ErrorKind::Busy,
+                    _ if passing => ErrorKind::Unavailable,
                     _ => ErrorKind::Io,
                 };
                 (kind, explain(error))
             }
             Self::Pool(error) => (ErrorKind::Io, error.to_string()),
         };
-        let help = self.help().unwrap_or(if kind == ErrorKind::Busy {
-            "\n  help: try again later"
-        } else {
-            ""
-        });
+        let help = self.help().unwrap_or(if passing { "\n  help: try again later" } else { "" });
         LogError::new(kind, format!("{doing}: {why}{help}"))
             .with_cause(DatabaseError::new(problem_of(&self), why))
     }

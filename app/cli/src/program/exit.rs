@@ -82,7 +82,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if cause
         .downcast_ref::<abreast_core::LogError>()
-        .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Busy)
+        .is_some_and(abreast_core::LogError::is_passing)
         || cause
             .downcast_ref::<abreast_core::contents::Error>()
             .is_some_and(|error| error.kind() == abreast_core::contents::ErrorKind::Busy)

@@ -31,6 +31,7 @@ pub(crate) enum ProblemKind {
     KeyReused,
     Importing,
     Busy,
+    Unavailable,
     Store,
     Disk,
 }
@@ -85,6 +86,9 @@ impl ProblemKind {
                 ("importing", StatusCode::SERVICE_UNAVAILABLE, "The set is being read")
             }
             Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE, "Too much is waiting"),
+            Self::Unavailable => {
+                ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "A store is out of reach")
+            }
             Self::Store => ("store", StatusCode::INTERNAL_SERVER_ERROR, "The store failed"),
             Self::Disk => ("disk", StatusCode::INSUFFICIENT_STORAGE, "There is no space left"),
         }
@@ -207,7 +211,7 @@ pub(crate) fn out_of_reach(error: &(dyn std::error::Error + 'static)) -> Option<
     };
     std::iter::successors(Some(error), |error| error.source()).any(is_busy).then(|| {
         Problem::new(
-            ProblemKind::Busy,
+            ProblemKind::Unavailable,
             "the store of contents is out of reach; nothing was changed",
         )
         .help("send it again in a while")
@@ -239,6 +243,7 @@ impl From<abreast_core::LogError> for Problem {
         let kind = match error.kind() {
             ErrorKind::NoSet => ProblemKind::NotFound,
             ErrorKind::Busy => ProblemKind::Busy,
+            ErrorKind::Unavailable => ProblemKind::Unavailable,
             ErrorKind::Full => ProblemKind::Disk,
             ErrorKind::Refused => ProblemKind::Field,
             _ => {

@@ -21,8 +21,12 @@ pub(super) fn passing(error: &RdfError) -> Option<Problem> {
     match error {
         RdfError::Contents(inner) => out_of_reach(inner),
         RdfError::Io(inner) => out_of_reach(inner),
+        RdfError::Log(inner) if inner.kind() == ErrorKind::Unavailable => {
+            let away = Problem::new(ProblemKind::Unavailable, "the store is out of reach");
+            Some(away.help("send it again in a while"))
+        }
         RdfError::Log(inner) if inner.kind() == ErrorKind::Busy => {
-            let busy = Problem::new(ProblemKind::Busy, "the store is out of reach");
+            let busy = Problem::new(ProblemKind::Busy, "too much is waiting for the store");
             Some(busy.help("send it again in a while"))
         }
         _ => None,

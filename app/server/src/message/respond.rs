@@ -5,7 +5,7 @@ use crate::message::conditional::{Precondition, http_date, judge};
 use crate::message::range::{RequestedRange, wanted};
 use crate::message::stored_body::StoredBody;
 use abreast_core::contents::{Content as StoredContent, ContentSource};
-use abreast_core::{Clock as _, ErrorKind, LogError, SystemClock};
+use abreast_core::{Clock as _, LogError, SystemClock};
 use abreast_folder::Stat;
 use abreast_source::publish::Body;
 use bytes::Bytes;
@@ -54,9 +54,9 @@ pub(crate) fn try_later(detail: &str, seconds: u32) -> Answer {
 pub(crate) fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let of_log = error.downcast_ref::<LogError>().map(LogError::kind);
+        let of_log = error.downcast_ref::<LogError>();
         let of_io = error.downcast_ref::<io::Error>();
-        if of_log == Some(ErrorKind::Busy)
+        if of_log.is_some_and(LogError::is_passing)
             || of_io.is_some_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
         {
             return true;

@@ -13,7 +13,9 @@ pub(crate) fn no_request(error: &FormError) -> HubAnswer {
 /// Response to a request that the store did not record.
 pub(crate) fn not_stored(error: &LogError) -> HubAnswer {
     match error.kind() {
-        ErrorKind::Busy => HubAnswer::later(503, 5, format!("not recorded: {error}\n")),
+        ErrorKind::Busy | ErrorKind::Unavailable => {
+            HubAnswer::later(503, 5, format!("not recorded: {error}\n"))
+        }
         ErrorKind::Refused => HubAnswer::new(400, format!("{error}\n")),
         _ => {
             tracing::error!(error = %chain(error), "the hub's store failed");

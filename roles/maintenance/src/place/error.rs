@@ -78,7 +78,7 @@ impl Error {
             Self::Usage(_) => ErrorKind::Usage,
             Self::InUse(_) => ErrorKind::InUse,
             Self::Log(error) => match error.kind() {
-                OfLog::Busy => ErrorKind::InUse,
+                OfLog::Busy | OfLog::Unavailable => ErrorKind::InUse,
                 OfLog::Io | OfLog::Full => ErrorKind::Disk,
                 _ => ErrorKind::Failed,
             },

@@ -73,7 +73,7 @@ impl HubWriter {
         match self.record_or_panic(&mut group) {
             Ok(()) => group.into_iter().for_each(|job| answer(|| job.reply())),
             // One job may have spoiled the transaction of the others.
-            Err(failure) if group.len() > 1 && failure.kind() != ErrorKind::Busy => {
+            Err(failure) if group.len() > 1 && !failure.is_passing() => {
                 for job in group {
                     let mut alone = vec![job];
                     let result = self.record_or_panic(&mut alone);

@@ -45,7 +45,7 @@ impl LastHeads {
                     *last = (number, *head);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::Busy => {
+            Err(error) if error.is_passing() => {
                 if let Some((_, last)) = state.heads.get(&set) {
                     return Ok(*last);
                 }
@@ -58,10 +58,10 @@ impl LastHeads {
     /// Asks the database, unless it could not be reached a moment ago.
     pub(crate) fn ask<T>(&self, ask: impl FnOnce() -> Result<T, LogError>) -> Result<T, LogError> {
         if self.lock().away_until.is_some_and(|until| Instant::now() < until) {
-            return Err(LogError::new(ErrorKind::Busy, "the database cannot be reached"));
+            return Err(LogError::new(ErrorKind::Unavailable, "the database cannot be reached"));
         }
         let answer = ask();
-        let is_away = matches!(&answer, Err(error) if error.kind() == ErrorKind::Busy);
+        let is_away = matches!(&answer, Err(error) if error.is_passing());
         self.lock().away_until = is_away.then(|| Instant::now() + PAUSE);
         answer
     }
@@ -85,7 +85,7 @@ mod tests {
             Ok(head(1))
         };
         assert_eq!(heads.read(set, slow).unwrap().resources, 1);
-        let away = || Err(LogError::new(ErrorKind::Busy, "away"));
+        let away = || Err(LogError::new(ErrorKind::Unavailable, "away"));
         assert_eq!(heads.read(set, away).unwrap().resources, 2);
         // After a failover, the last answer is valid, although it has fewer changes.
         std::thread::sleep(PAUSE);
@@ -97,7 +97,7 @@ mod tests {
     fn the_last_head_is_used_while_the_database_is_away() {
         let heads = LastHeads::default();
         let set = SetId(1);
-        let away = || Err(LogError::new(ErrorKind::Busy, "away"));
+        let away = || Err(LogError::new(ErrorKind::Unavailable, "away"));
         assert!(heads.read(set, away).is_err(), "there is no last one");
         std::thread::sleep(PAUSE);
         let head = Head { resources: 3, ..Head::default() };

@@ -90,7 +90,7 @@ impl LogWriter {
         let work: Vec<&Work> = jobs.iter().map(|job| &job.work).collect();
         let results = match self.record_or_panic(set, &work) {
             // One job may have spoiled the transaction of the others.
-            Err(failure) if jobs.len() > 1 && failure.kind() != ErrorKind::Busy => {
+            Err(failure) if jobs.len() > 1 && !failure.is_passing() => {
                 let alone = |work: &&Work| self.record_or_panic(set, &[*work]).and_then(one);
                 work.iter().map(alone).collect()
             }
