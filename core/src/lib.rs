@@ -13,6 +13,7 @@ pub use log::batch;
 pub use log::clock::{Clock, FixedClock, SystemClock};
 pub use log::finding::{Finding, Severity};
 pub use log::lease::{Lease, Leases, WorkOnRequest};
+pub use log::lease_notes::{HolderNote, NOTE_BYTES_MAX, REQUEST_BYTES_MAX, REQUESTS_MAX};
 pub use log::limits::{
     DESCRIPTION_BYTES_MAX, KEY_BYTES_MAX, REPLACEMENT_BYTES_MAX, check_change, check_key,
     check_state, check_witness, shown,

@@ -2,6 +2,7 @@
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use abreast_core::testing::lease_notes_contract;
 use abreast_core::{Lease, Leases as _};
 use abreast_store::hub::NodeOptions;
 use abreast_store::{PostgresLeases, PostgresOptions};
@@ -82,4 +83,34 @@ fn work_of_a_single_process_needs_no_lease() {
     let lease = Lease::always();
     lease.give_up();
     assert!(lease.is_held() && !lease.is_shared());
+}
+
+#[test]
+fn notes_and_requests_hold_the_contract_of_leases() {
+    let name = "notes_and_requests_hold_the_contract_of_leases";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("leases");
+    lease_notes_contract(&node(&url, "one"), &node(&url, "two"));
+}
+
+#[test]
+fn a_note_of_an_older_program_does_not_remain() {
+    let Some(programs) = provided("a_note_of_an_older_program_does_not_remain", PROGRAMS) else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("leases");
+    let (one, two) = (node(&url, "one"), node(&url, "two"));
+    one.want("watch/papers");
+    eventually("it is taken", || one.is_held("watch/papers"));
+    two.want("watch/papers");
+    one.publish("watch/papers", "a note".to_owned());
+    eventually("the note is read", || two.note_of_holder("watch/papers").is_some());
+    let holder = two.note_of_holder("watch/papers").unwrap().holder;
+    // A program without the columns takes the lease.
+    server.sql("leases", "UPDATE abreast.leases SET owner = 1, until = until + 60000000");
+    eventually("the note is over", || two.note_of_holder("watch/papers").is_none());
+    assert!(!two.ask("watch/papers", holder, "scan").unwrap());
+    assert!(two.ask("watch/papers", 1, "scan").unwrap());
 }

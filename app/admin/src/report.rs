@@ -137,7 +137,7 @@ impl SiteReport {
         state.as_ref().map_or("failed", SetState::name).clone_into(&mut status.state);
         if let Ok(state) = &state
             && let Some(attention) =
-                self.attention(site.publisher.urls().base(), state, &status.name)
+                self.attention(site.publisher.urls().base(), state, &status.name, watch.is_shared())
         {
             status.attention.push(attention);
         }
@@ -162,17 +162,28 @@ impl SiteReport {
         status
     }
 
-    fn attention(&self, base: &str, state: &SetState, name: &str) -> Option<Attention> {
+    fn attention(
+        &self,
+        base: &str,
+        state: &SetState,
+        name: &str,
+        is_shared: bool,
+    ) -> Option<Attention> {
+        let (place, restart) = if is_shared {
+            ("--config FILE".to_owned(), "")
+        } else {
+            let place = format!("--data {}", self.data.display());
+            (place, ", or restart the server with --confirm-deletions")
+        };
         Some(match state {
             SetState::Ready | SetState::Reading | SetState::Confirmed(_) => return None,
             SetState::Held(held) => Attention::new(
                 held.to_string(),
                 format!(
                     "if {}, release them at {base}admin/sets/{name}, or: curl -X POST -H 'Authorization: Bearer TOKEN' \
-                     {base}api/v1/sets/{name}/deletions (a token of scope `admin`: abreast token create --name NAME --scope admin --data {}), \
-                     or restart the server with --confirm-deletions; if not, put the files back",
+                     {base}api/v1/sets/{name}/deletions (a token of scope `admin`: abreast token create --name NAME --scope admin {place}){restart}; \
+                     if not, put the files back",
                     held.if_intended(),
-                    self.data.display()
                 ),
             ),
             SetState::Incomplete => Attention::new(

@@ -1,6 +1,6 @@
 //! Work of which one node at a time does each part.
 
-use crate::{ErrorKind, LogError};
+use crate::{ErrorKind, HolderNote, LogError};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +26,27 @@ pub trait Leases: Send + Sync {
 
     /// Ends the wish for a part, after the end of its work.
     fn release(&self, name: &str);
+
+    /// Publishes a note about a wanted part for other nodes, as long as this node holds its lease. Does
+    /// not block: other nodes read the note within about a second. A note with more than
+    /// [`NOTE_BYTES_MAX`](crate::NOTE_BYTES_MAX) bytes is not published.
+    fn publish(&self, name: &str, note: String);
+
+    /// The newest note of another node that holds the lease of a wanted part. Does not block.
+    fn note_of_holder(&self, name: &str) -> Option<Arc<HolderNote>>;
+
+    /// Leaves a request for the process `holder`. Equal requests that wait at the same time are one.
+    /// Returns `false` if this process does not hold the lease any more, or if
+    /// [`REQUESTS_MAX`](crate::REQUESTS_MAX) requests wait. Blocks.
+    ///
+    /// # Errors
+    /// The store fails, or the request has more than
+    /// [`REQUEST_BYTES_MAX`](crate::REQUEST_BYTES_MAX) bytes.
+    fn ask(&self, name: &str, holder: i64, request: &str) -> Result<bool, LogError>;
+
+    /// Takes the requests of other nodes to this process, each once, in their order. Does not block:
+    /// requests arrive within about a second after the first call or note.
+    fn take_requests(&self, name: &str) -> Vec<String>;
 }
 
 /// The lease of one part of the work, such as the watch of a folder. Check it immediately before each
@@ -90,6 +111,32 @@ impl Lease {
     /// Whether other nodes may do the work.
     pub const fn is_shared(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Publishes a note for other nodes, if there are others.
+    pub fn publish(&self, note: String) {
+        if let Some(part) = &self.0 {
+            part.leases.publish(&part.name, note);
+        }
+    }
+
+    /// The note of another node that does the work.
+    pub fn note_of_holder(&self) -> Option<Arc<HolderNote>> {
+        self.0.as_ref().and_then(|part| part.leases.note_of_holder(&part.name))
+    }
+
+    /// Leaves a request for the process that does the work; returns `false` if the request was not
+    /// accepted. Blocks.
+    ///
+    /// # Errors
+    /// The store fails, or the request is too long.
+    pub fn ask(&self, holder: i64, request: &str) -> Result<bool, LogError> {
+        self.0.as_ref().map_or(Ok(false), |part| part.leases.ask(&part.name, holder, request))
+    }
+
+    /// Takes the requests of other nodes to this process.
+    pub fn take_requests(&self) -> Vec<String> {
+        self.0.as_ref().map(|part| part.leases.take_requests(&part.name)).unwrap_or_default()
     }
 
     /// Lets another node do the work, if there are others.

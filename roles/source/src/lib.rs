@@ -37,5 +37,6 @@ pub use scan::ingest::IngestReport;
 pub use scan::options::{DigestPolicy, IngestOptions};
 pub use scan::rest::Rest;
 pub use scan::status::{WatchState, WatchStatus};
+pub use scan::watch_note::WatchNote;
 pub use scan::writes::Writes;
 pub use scan::{deposit, watch};

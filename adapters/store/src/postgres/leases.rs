@@ -6,8 +6,9 @@
 //! node does already.
 
 use crate::postgres::client::Client;
+use crate::postgres::lease_notes;
 use crate::postgres::shared_values::{Param, database_now, random_number};
-use abreast_core::{ErrorKind, Leases, LogError};
+use abreast_core::{ErrorKind, HolderNote, Leases, LogError, NOTE_BYTES_MAX};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io;
@@ -27,6 +28,8 @@ const RENEW: &str = concat!(
     " RETURNING name, ",
     database_now!()
 );
+/// Interval at which notes of other nodes, and their requests, are read.
+const EXCHANGE: Duration = Duration::from_secs(1);
 const RENEWING: &str = "cannot renew the leases of this node";
 const RELEASING: &str = "cannot release the leases of this node";
 const RELEASE: &str = "DELETE FROM abreast.leases WHERE owner = $2 AND name = ANY ($1)";
@@ -74,11 +77,12 @@ struct State {
     released: Vec<String>,
     /// Whether a part was added since the last renewal.
     has_new: bool,
+    /// Whether a note was published since the last exchange of notes.
+    has_note: bool,
     is_stopping: bool,
 }
 
 /// A part of the work that this process wants to do.
-#[derive(Clone, Copy)]
 struct Part {
     /// The lease counts as held before this time.
     until: Option<Instant>,
@@ -88,6 +92,39 @@ struct Part {
     is_elsewhere: bool,
     /// Number of wishes for the part that were not released.
     wishes: usize,
+    /// Whether the work of this part uses notes.
+    has_notes: bool,
+    /// The note for other nodes, and whether it is stored.
+    note: Option<(String, bool)>,
+    /// The note of another node that holds the lease.
+    note_of_holder: Option<Arc<HolderNote>>,
+    /// Requests of other nodes to this process.
+    requests: Vec<String>,
+}
+
+impl Part {
+    fn new() -> Self {
+        Self {
+            until: None,
+            not_before: Instant::now(),
+            is_elsewhere: false,
+            wishes: 0,
+            has_notes: false,
+            note: None,
+            note_of_holder: None,
+            requests: Vec::new(),
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Another process has the lease, or none: what was exchanged before is over.
+    fn lose(&mut self) {
+        self.requests.clear();
+        self.note = None;
+    }
 }
 
 impl PostgresLeases {
@@ -116,8 +153,7 @@ impl PostgresLeases {
 impl Leases for PostgresLeases {
     fn want(&self, name: &str) {
         let mut state = self.shared.lock();
-        let new = Part { until: None, not_before: Instant::now(), is_elsewhere: false, wishes: 0 };
-        state.parts.entry(name.to_owned()).or_insert(new).wishes += 1;
+        state.parts.entry(name.to_owned()).or_insert_with(Part::new).wishes += 1;
         state.has_new = true;
         self.shared.changed.notify_all();
     }
@@ -134,9 +170,7 @@ impl Leases for PostgresLeases {
     }
 
     fn is_held(&self, name: &str) -> bool {
-        let state = self.shared.lock();
-        let until = state.parts.get(name).and_then(|part| part.until);
-        until.is_some_and(|until| Instant::now() < until)
+        self.shared.lock().parts.get(name).is_some_and(Part::is_held)
     }
 
     fn is_elsewhere(&self, name: &str) -> bool {
@@ -147,11 +181,43 @@ impl Leases for PostgresLeases {
         let mut state = self.shared.lock();
         let Some(part) = state.parts.get_mut(name) else { return };
         let was_held = part.until.take().is_some();
+        part.lose();
         part.not_before = Instant::now() + self.shared.length;
         if was_held {
             state.released.push(name.to_owned());
             self.shared.changed.notify_all();
         }
+    }
+
+    fn publish(&self, name: &str, note: String) {
+        let mut state = self.shared.lock();
+        let Some(part) = state.parts.get_mut(name) else { return };
+        part.has_notes = true;
+        let is_known = part.note.as_ref().is_some_and(|(known, _)| *known == note);
+        if is_known || note.len() > NOTE_BYTES_MAX || !part.is_held() {
+            return;
+        }
+        part.note = Some((note, false));
+        state.has_note = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn note_of_holder(&self, name: &str) -> Option<Arc<HolderNote>> {
+        let mut state = self.shared.lock();
+        let part = state.parts.get_mut(name)?;
+        part.has_notes = true;
+        part.note_of_holder.clone()
+    }
+
+    fn ask(&self, name: &str, holder: i64, request: &str) -> Result<bool, LogError> {
+        lease_notes::ask(&self.shared.client, name, holder, request)
+    }
+
+    fn take_requests(&self, name: &str) -> Vec<String> {
+        let mut state = self.shared.lock();
+        let Some(part) = state.parts.get_mut(name) else { return Vec::new() };
+        part.has_notes = true;
+        if part.is_held() { std::mem::take(&mut part.requests) } else { Vec::new() }
     }
 }
 
@@ -165,6 +231,13 @@ impl Drop for PostgresLeases {
     }
 }
 
+impl State {
+    /// Whether leases were released or added since the last renewal.
+    const fn must_renew(&self) -> bool {
+        self.has_new || !self.released.is_empty()
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -172,22 +245,35 @@ impl Shared {
 
     fn run(&self) {
         let mut is_failing = false;
+        let mut next_renewal = Instant::now();
         loop {
-            let answer = self.renew();
-            match &answer {
-                Ok(()) if is_failing => tracing::info!("the leases of this node are renewed again"),
-                Err(error) if !is_failing => tracing::warn!(
-                    "{error}; this node stops watching folders and making files within {:?}, until its leases are renewed",
-                    self.length / 2
-                ),
-                _ => {}
+            let begin = Instant::now();
+            if begin >= next_renewal || self.lock().must_renew() {
+                let answer = self.renew();
+                match &answer {
+                    Ok(()) if is_failing => {
+                        tracing::info!("the leases of this node are renewed again");
+                    }
+                    Err(error) if !is_failing => tracing::warn!(
+                        "{error}; this node stops watching folders and making files within {:?}, until its leases are renewed",
+                        self.length / 2
+                    ),
+                    _ => {}
+                }
+                is_failing = answer.is_err();
+                next_renewal = Instant::now() + self.length / 6;
             }
-            is_failing = answer.is_err();
+            // The renewal reports when the database does not answer.
+            if !is_failing && let Err(error) = self.exchange() {
+                tracing::debug!("{error}");
+            }
+            let now = Instant::now();
+            let pause = next_renewal.saturating_duration_since(now).min(EXCHANGE);
             let state = self.lock();
             let (state, _) = self
                 .changed
-                .wait_timeout_while(state, self.length / 6, |state| {
-                    !state.is_stopping && state.released.is_empty() && !state.has_new
+                .wait_timeout_while(state, pause, |state| {
+                    !state.is_stopping && !state.must_renew() && !state.has_note
                 })
                 .unwrap_or_else(PoisonError::into_inner);
             if state.is_stopping {
@@ -244,6 +330,66 @@ impl Shared {
             {
                 part.until = is_held.then(|| begin + self.length / 2);
                 part.is_elsewhere = !is_held;
+                if is_held {
+                    part.note_of_holder = None;
+                } else {
+                    part.lose();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes new notes, reads the notes of other nodes, and takes their requests.
+    fn exchange(&self) -> Result<(), LogError> {
+        let (names, notes): (Vec<String>, Vec<(String, String)>) = {
+            let mut state = self.lock();
+            state.has_note = false;
+            let parts = state.parts.iter().filter(|(_, part)| part.has_notes);
+            let new = parts.clone().filter_map(|(name, part)| match &part.note {
+                Some((note, false)) if part.is_held() => Some((name.clone(), note.clone())),
+                _ => None,
+            });
+            (parts.clone().map(|(name, _)| name.clone()).collect(), new.collect())
+        };
+        let (client, limit) = (&self.client, self.length / 6);
+        let stored = lease_notes::write(client, limit, self.owner, &notes)?;
+        {
+            let mut state = self.lock();
+            for (name, note) in notes.iter().filter(|(name, _)| stored.contains(name)) {
+                if let Some(Part { note: Some((current, is_stored)), .. }) =
+                    state.parts.get_mut(name)
+                {
+                    *is_stored = current == note;
+                }
+            }
+        }
+        let found = lease_notes::read(client, limit, &names)?;
+        let mut asked = Vec::new();
+        {
+            let mut state = self.lock();
+            let mut notes: BTreeMap<String, HolderNote> = BTreeMap::new();
+            for row in found {
+                if row.note.holder != self.owner {
+                    notes.insert(row.name, row.note);
+                } else if row.has_requests
+                    && state.parts.get(&row.name).is_some_and(|part| part.requests.is_empty())
+                {
+                    asked.push(row.name);
+                }
+            }
+            for name in &names {
+                let Some(part) = state.parts.get_mut(name) else { continue };
+                let note = notes.remove(name).filter(|note| !note.text.is_empty());
+                // Readers recognise a known note by its address.
+                if part.note_of_holder.as_deref() != note.as_ref() {
+                    part.note_of_holder = note.map(Arc::new);
+                }
+            }
+        }
+        for (name, requests) in lease_notes::take(client, limit, self.owner, &asked)? {
+            if let Some(part) = self.lock().parts.get_mut(&name) {
+                part.requests.extend(requests);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod database;
 pub(crate) mod failure;
 pub(crate) mod hosts;
+pub(crate) mod lease_notes;
 pub(crate) mod leases;
 pub(crate) mod options;
 pub(crate) mod password;

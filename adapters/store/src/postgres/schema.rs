@@ -8,11 +8,14 @@ use deadpool_postgres::Object;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-const MIGRATIONS: &[&str] = &[concat!(
-    include_str!("../migrations/postgres_log_0001.sql"),
-    include_str!("../migrations/postgres_hub_0001.sql"),
-    include_str!("../migrations/postgres_records_0001.sql")
-)];
+const MIGRATIONS: &[&str] = &[
+    concat!(
+        include_str!("../migrations/postgres_log_0001.sql"),
+        include_str!("../migrations/postgres_hub_0001.sql"),
+        include_str!("../migrations/postgres_records_0001.sql")
+    ),
+    include_str!("../migrations/postgres_records_0002.sql"),
+];
 
 /// Name of the tables of this file in `abreast.schemas`.
 const PART: &str = "store";

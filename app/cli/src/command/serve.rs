@@ -141,8 +141,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
             Request::Stop(signal) => break signal,
             Request::Reload => reload(&mut running, args, &start),
             Request::Scan => match running.scan() {
-                0 => tracing::info!("nothing to scan: no set has a folder or an endpoint"),
-                sets => tracing::info!("scanning {}", abreast_webtypes::count(sets as u64, "set")),
+                Ok(0) => tracing::info!("nothing to scan: no set has a folder or an endpoint"),
+                Ok(sets) => {
+                    tracing::info!("scanning {}", abreast_webtypes::count(sets as u64, "set"));
+                }
+                Err(error) => tracing::error!("cannot scan all sets: {error}"),
             },
         }
     };

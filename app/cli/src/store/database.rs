@@ -8,20 +8,26 @@ use abreast_webtypes::Timestamp;
 use anyhow::Result;
 use std::sync::Arc;
 
+/// Name of the record with the address of the bucket.
+pub(crate) const BUCKET: &str = "contents";
+
 /// A database, and the deliveries of its hub, if the database has tables.
 pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 
 #[cfg(feature = "postgres")]
 mod connected {
     use super::{
-        Arc, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
+        Arc, BUCKET, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
         Timestamp, WorkOnRequest,
     };
+    use crate::program::errors::UsageError;
     use crate::store::database_password;
     use abreast_maintenance::{DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
+    use abreast_source::WatchNote;
     use abreast_store::hub::{DatabaseInspection, LeaseInspection, NodeInspection, NodeOptions};
     use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
-    use anyhow::Context as _;
+    use abreast_webtypes::visible;
+    use anyhow::{Context as _, bail};
     use std::sync::OnceLock;
 
     /// A database that is open for this process.
@@ -78,6 +84,27 @@ mod connected {
             Ok(Arc::clone(self.leases.get_or_init(|| started)))
         }
 
+        /// The change log, to read only: the database must have the tables of this program.
+        ///
+        /// # Errors
+        /// The database cannot be read, or has other tables.
+        pub(crate) fn log_to_read(config: &DatabaseConfig) -> Result<Arc<dyn ChangeLog>> {
+            let shown = config.shown();
+            let database = Self::options(config)?.connect_to_inspect(&config.url)?;
+            let versions = database.table_versions();
+            let (found, newest) =
+                versions.with_context(|| format!("cannot open the database {shown}"))?;
+            if found != Some(newest) {
+                bail!(UsageError(match found {
+                    None => format!("{shown} has no store (help: start a node first)"),
+                    Some(found) => format!(
+                        "{shown} has version {found} of the tables, and this program needs {newest} (help: use the program of the nodes)"
+                    ),
+                }));
+            }
+            Ok(Arc::new(database.log()?))
+        }
+
         fn options(config: &DatabaseConfig) -> Result<PostgresOptions> {
             let tls =
                 abreast_net::client_tls(config.ca_file.as_deref()).map_err(anyhow::Error::msg)?;
@@ -91,7 +118,12 @@ mod connected {
         /// The password cannot be read, or the database does not answer.
         pub(crate) fn inspect(config: &DatabaseConfig, since: Timestamp) -> Result<Inspected> {
             let database = Self::options(config)?.connect_to_inspect(&config.url)?;
-            Ok(inspected(database.inspect(since)?))
+            let (mut status, hub) = inspected(database.inspect(since)?);
+            // A newer program may have another record.
+            let record = database.records().record(BUCKET).ok().flatten();
+            let url = record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned());
+            status.contents = url.map(|url| visible(&url).into_owned());
+            Ok((status, hub))
         }
 
         /// The store of the hub.
@@ -127,6 +159,7 @@ mod connected {
             newest_tables: Some(found.newest_schema.into()),
             nodes: found.nodes.into_iter().map(node).collect(),
             leases: found.leases.into_iter().map(lease).collect(),
+            contents: None,
         };
         (status, found.hub)
     }
@@ -136,11 +169,16 @@ mod connected {
     }
 
     fn lease(lease: LeaseInspection) -> LeaseStatus {
+        let note = lease.note.as_deref().filter(|_| lease.is_valid).and_then(WatchNote::parse);
+        let held = note.as_ref().and_then(|note| note.held);
         LeaseStatus {
             name: lease.name,
             node: lease.node,
             state: if lease.is_valid { "held" } else { "over" }.to_owned(),
             until: lease.until.to_string(),
+            watch: note.as_ref().map(|note| note.state.name().to_owned()),
+            held_deletions: held.map_or(0, |held| held.missing),
+            held: note.map(|note| note.held_names).unwrap_or_default(),
         }
     }
 
@@ -174,6 +212,10 @@ mod connected {
 
         pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
             match *self {}
+        }
+
+        pub(crate) fn log_to_read(_: &DatabaseConfig) -> Result<Arc<dyn ChangeLog>> {
+            bail!(crate::config::database::WITHOUT)
         }
 
         pub(crate) fn lease(&self, _: String) -> Result<Lease> {

@@ -4,6 +4,7 @@
 //! is lost or doubled, all nodes serve the same documents, the copies of all protocols are equal to
 //! the originals, and subscribers get all notifications in order.
 
+mod agreement;
 mod balancer;
 mod copies;
 mod faults;
@@ -266,58 +267,6 @@ fn documents_that_are_known_are_served_during_outages() {
         assert_eq!(status, 503, "{request}: {answer}");
     }
     assert_eq!(nodes.read(2, "/readyz").0, 200);
-}
-
-#[test]
-fn nodes_of_one_source_agree() {
-    let name = "serve_nodes::nodes_of_one_source_agree";
-    let Some(programs) = provided(name, PROGRAMS) else { return };
-    let temporary = tempfile::tempdir().unwrap();
-    let server = Postgres::start(&programs);
-    let Some(nodes) = Nodes::start(name, temporary.path(), &server) else { return };
-    for (contents, more, expected) in [
-        ("s3://bucket/other", None, "the other nodes have their contents in `s3://bucket/abreast`"),
-        ("s3://missing/abreast", None, "cannot use the bucket `s3://missing/abreast`"),
-        (CONTENTS, Some("--confirm-deletions"), "`--confirm-deletions`: this node may watch"),
-    ] {
-        let mut command = nodes.command(NODES, contents);
-        let refused = run(command.args(["--listen", "127.0.0.1:0"]).args(more));
-        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && text.contains(expected), "{contents}: {text}");
-    }
-
-    // Most files are gone: the watching node holds their deletion, and others send a client there.
-    for number in 0..30 {
-        std::fs::write(nodes.papers().join(format!("{number}")), "paper").unwrap();
-    }
-    let count = |number, path| {
-        let (_, body) = nodes.read(number, path);
-        let set: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        (set["count"].as_u64().unwrap(), set["held_deletions"].as_u64().unwrap())
-    };
-    let papers = "/api/v1/sets/papers";
-    eventually("the files are recorded", || count(0, papers) == (30, 0));
-    let holder = Nodes::holder(&server, "watch/papers");
-    let away = temporary.path().join("away");
-    std::fs::rename(nodes.papers(), &away).unwrap();
-    std::fs::create_dir(nodes.papers()).unwrap();
-    let scan = format!("POST {papers}/scan");
-    for number in (0..NODES).filter(|number| *number != holder) {
-        let (status, answer) = nodes.client().ask(number, &scan, "", "").unwrap();
-        assert!(status == 409 && answer.contains("another node watches"), "{answer}");
-    }
-    eventually("the deletions are held", || {
-        let watching = Nodes::holder(&server, "watch/papers");
-        count(watching, papers) == (30, 30)
-    });
-    assert!((0..NODES).all(|number| count(number, papers).0 == 30), "nothing is deleted");
-    let watching = Nodes::holder(&server, "watch/papers");
-    let confirm = format!("POST {papers}/deletions");
-    let (status, answer) = nodes.client().ask(watching, &confirm, "", "").unwrap();
-    assert!(matches!(status, 200 | 202), "{status}: {answer}");
-    eventually("the deletions are recorded", || {
-        (0..NODES).all(|number| count(number, papers).0 == 0)
-    });
 }
 
 /// A dump that one node made is on all nodes, also after the maker is gone.

@@ -6,7 +6,7 @@ use super::problem::{Problem, ProblemKind};
 use crate::message::respond::Answer;
 use crate::site::served::ServedSet;
 use abreast_core::ChangeLog;
-use abreast_source::{SetState, WatchState};
+use abreast_source::SetState;
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -85,35 +85,35 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
     })
 }
 
-/// Confirms that the held deletions are intended. A new scan records them; this waits for its end
-/// within a limit.
+/// Confirms that the held deletions are intended. A new scan records them, also at another node; this
+/// waits for its end within a limit.
 pub(super) async fn confirm_deletions(
     context: &Context<'_>,
     slug: &str,
 ) -> Result<Answer, Problem> {
-    let target = context.target(slug)?;
-    if target.published.watch.state() == WatchState::Elsewhere {
-        return Err(elsewhere());
-    }
-    if target.published.watch.held().is_none() {
+    let watch = Arc::clone(&context.target(slug)?.published.watch);
+    let judgement = watch.judgement();
+    let asked = Arc::clone(&watch);
+    if !blocking(move || Ok(asked.confirm_held()?)).await? {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
     }
-    target.published.watch.confirm_deletions();
     let until = Instant::now() + RECORDING;
-    while target.published.watch.is_confirming() && Instant::now() < until {
+    while watch.is_confirming() && Instant::now() < until {
         sleep(CHECK).await;
+    }
+    if watch.held().is_some() && watch.judgement() != judgement {
+        let detail = "other deletions are held now, which are not confirmed";
+        return Err(Problem::new(ProblemKind::Conflict, detail)
+            .help("read the set, and confirm its held deletions again if they are intended"));
     }
     one(context, slug).await
 }
 
-/// Starts a scan of the set's folder or files, or a poll of the endpoint, and does not wait for the
-/// end.
+/// Starts a scan of the set's folder or files, or a poll of the endpoint, also at another node, and
+/// does not wait for the end.
 pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
-    let watch = &context.target(slug)?.published.watch;
-    if watch.state() == WatchState::Elsewhere {
-        return Err(elsewhere());
-    }
-    if !watch.request_scan() {
+    let watch = Arc::clone(&context.target(slug)?.published.watch);
+    if !blocking(move || Ok(watch.request_scan()?)).await? {
         return Err(Problem::new(
             ProblemKind::Conflict,
             "this set has no folder and no endpoint that could be scanned",
@@ -121,12 +121,6 @@ pub(super) async fn scan(context: &Context<'_>, slug: &str) -> Result<Answer, Pr
         .help("its changes come through the API"));
     }
     accepted(context, slug).await
-}
-
-/// The problem of a request for the watch of another node.
-fn elsewhere() -> Problem {
-    Problem::new(ProblemKind::Conflict, "another node watches this set")
-        .help("send the request to the node with the lease of the watch; `abreast status --config FILE` lists the leases")
 }
 
 /// Starts a dump of the set at once, and does not wait for the end.

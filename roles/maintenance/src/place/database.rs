@@ -35,6 +35,9 @@ pub struct DatabaseStatus {
     pub nodes: Vec<NodeStatus>,
     /// Leases of parts of the work of a Source, at most 500.
     pub leases: Vec<LeaseStatus>,
+    /// Address of the bucket with the contents of all nodes; absent before the first start of a Source.
+    #[serde(default)]
+    pub contents: Option<String>,
 }
 
 /// The tables of a part of the store.
@@ -72,6 +75,15 @@ pub struct LeaseStatus {
     pub state: String,
     /// Time at which another node may take the lease.
     pub until: String,
+    /// State of the watch in one word, such as `watching`; absent for other work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
+    /// Number of resources whose deletion the watch holds.
+    #[serde(default)]
+    pub held_deletions: u64,
+    /// Keys of some of these resources.
+    #[serde(default)]
+    pub held: Vec<String>,
 }
 
 /// A property of a database that was checked.
@@ -224,6 +236,7 @@ mod tests {
             newest_tables: Some(1),
             nodes: ["a", "b"].map(|name| node(name, "alive")).into(),
             leases: Vec::new(),
+            contents: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use abreast_core::ChangeLog;
 use abreast_core::LogError;
 use abreast_core::SetId;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Deletions are held if they are more than this number and more than a tenth of the set.
@@ -36,7 +37,7 @@ impl Default for Deletions {
 }
 
 /// Deletions that wait for a confirmation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Held {
     /// Number of resources whose files are missing or excluded by the filter.
     pub missing: u64,

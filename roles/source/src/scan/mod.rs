@@ -17,6 +17,8 @@ pub(crate) mod rest;
 pub(crate) mod status;
 mod unsure;
 pub mod watch;
+pub(crate) mod watch_note;
 mod watch_options;
+mod watch_state;
 mod watching;
 pub(crate) mod writes;

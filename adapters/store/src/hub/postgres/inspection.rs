@@ -26,8 +26,8 @@ const NODES: &str = "SELECT name, started, until, \
      until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
      FROM abreast.nodes ORDER BY name, started LIMIT $1";
 
-const LEASES: &str = "SELECT name, node, until, until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
-     FROM abreast.leases ORDER BY name LIMIT $1";
+const LEASES: &str = "SELECT name, node, until, until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+     CASE WHEN note_by = owner THEN note END FROM abreast.leases ORDER BY name LIMIT $1";
 
 /// A description of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +87,8 @@ pub struct LeaseInspection {
     pub until: Timestamp,
     /// Whether the lease is not over.
     pub is_valid: bool,
+    /// The note of the node for other nodes, such as the state of a watch.
+    pub note: Option<String>,
 }
 
 impl PostgresOptions {
@@ -102,6 +104,29 @@ impl PostgresOptions {
 }
 
 impl PostgresDatabase {
+    /// The version of the tables, `None` before the first start of a node, and the version that this
+    /// program makes.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub fn table_versions(&self) -> Result<(Option<i32>, i32), LogError> {
+        const DOING: &str = "cannot read the version of the tables";
+        const EXISTS: &str = "SELECT to_regclass('abreast.schemas') IS NOT NULL";
+        let failed = |failure: Failure| failure.into_error(DOING);
+        let exists = self.client.query(DOING, EXISTS, &[])?;
+        let exists = exists.first().map_or(Ok(false), |row| row.try_get(0));
+        let found = if exists.map_err(|error| failed(error.into()))? {
+            let rows = self.client.query(DOING, SCHEMAS, &[])?;
+            rows.first()
+                .map(|row| row.try_get(1))
+                .transpose()
+                .map_err(|error| failed(error.into()))?
+        } else {
+            None
+        };
+        Ok((found, newest_version()))
+    }
+
     /// Describes the database and its nodes. Targets that ended after `since` are counted.
     ///
     /// # Errors
@@ -174,6 +199,7 @@ fn lease(row: &Row) -> Result<LeaseInspection, Failure> {
         node: row.try_get(1)?,
         until: Timestamp::from_micros(row.try_get(2)?),
         is_valid: row.try_get(3)?,
+        note: row.try_get(4)?,
     })
 }
 

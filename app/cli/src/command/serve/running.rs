@@ -11,8 +11,8 @@ use crate::program::progress::ProgressArgs;
 use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
-use abreast_core::ChangeLog;
 use abreast_core::contents::ContentStore;
+use abreast_core::{ChangeLog, LogError};
 use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{
@@ -225,9 +225,16 @@ impl Running {
         })
     }
 
-    /// Starts a scan of every folder, of RDF files too, and a poll of every endpoint; returns their number.
-    pub(crate) fn scan(&self) -> usize {
-        self.sets.iter().filter(|set| set.served.published.watch.request_scan()).count()
+    /// Starts a scan of every folder, of RDF files too, and a poll of every endpoint, also at other nodes;
+    /// returns their number.
+    ///
+    /// # Errors
+    /// A request cannot be passed on to another node.
+    pub(crate) fn scan(&self) -> Result<usize, LogError> {
+        let watches = self.sets.iter().map(|set| &set.served.published.watch);
+        watches
+            .map(|watch| watch.request_scan())
+            .try_fold(0, |number, is_started| Ok(number + usize::from(is_started?)))
     }
 
     /// Opens the access log again, whose file may have been renamed, and reads a changed certificate.

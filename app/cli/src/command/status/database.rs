@@ -3,8 +3,8 @@
 use crate::config::database::DatabaseConfig;
 use crate::store::database::{Database, Inspected};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_maintenance::{Attention, DatabaseStatus, StoreStatus, hub_status};
-use abreast_webtypes::Timestamp;
+use abreast_maintenance::{Attention, DatabaseStatus, LeaseStatus, StoreStatus, hub_status};
+use abreast_webtypes::{Timestamp, count};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::sync::mpsc;
@@ -54,14 +54,30 @@ pub(super) fn report(
             attention.help = attention.help.replace(&data, &config);
         }
     }
+    let mut attention: Vec<Attention> =
+        attention.map(|check| Attention::new(check.message, check.help)).collect();
+    attention.extend(found.leases.iter().filter(|lease| lease.held_deletions > 0).map(held));
     StoreStatus {
         state: if is_served { "serving" } else { "stopped" }.to_owned(),
-        attention: attention.map(|check| Attention::new(check.message, check.help)).collect(),
+        attention,
         database: Some(found),
         hub,
         place,
         ..StoreStatus::default()
     }
+}
+
+/// The advice about deletions that a watch holds.
+fn held(lease: &LeaseStatus) -> Attention {
+    let set = lease.name.strip_prefix("watch/").unwrap_or(&lease.name);
+    let deletions = count(lease.held_deletions, "resource");
+    Attention::new(
+        format!("set {set}: the deletion of {deletions} is held by the node {}", lease.node),
+        format!(
+            "if it is intended, confirm it at any node, at /admin/sets/{set} or with POST /api/v1/sets/{set}/deletions (a token of scope \
+             `admin`); if not, put the files back"
+        ),
+    )
 }
 
 /// The report on a database that cannot be read.
@@ -76,8 +92,13 @@ fn unreachable(place: String, error: &anyhow::Error) -> StoreStatus {
     }
 }
 
-/// The messages of an error in one line, and its help.
+/// The messages of an error of a database in one line, and its help.
 pub(crate) fn in_words(error: &anyhow::Error) -> (String, String) {
+    with_own_help(error, "check the database, and `data` of the configuration")
+}
+
+/// The messages of an error in one line, and its help; else the given help.
+pub(crate) fn with_own_help(error: &anyhow::Error, otherwise: &str) -> (String, String) {
     let mut help = None;
     let texts = crate::program::logging::messages(error);
     let texts = texts.iter().map(|text| {
@@ -86,8 +107,5 @@ pub(crate) fn in_words(error: &anyhow::Error) -> (String, String) {
         text.to_owned()
     });
     let message = texts.collect::<Vec<_>>().join(": ");
-    (
-        message,
-        help.unwrap_or_else(|| "check the database, and `data` of the configuration".to_owned()),
-    )
+    (message, help.unwrap_or_else(|| otherwise.to_owned()))
 }

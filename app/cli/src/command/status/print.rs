@@ -4,7 +4,7 @@ use abreast_maintenance::{
     Attention, CopyRun, CopyStatus, DatabaseStatus, HubStatus, SetStatus, StatusReport,
     StoreStatus, TablesStatus,
 };
-use abreast_webtypes::{W3cDatetime, count};
+use abreast_webtypes::{W3cDatetime, count, visible};
 use indicatif::{HumanBytes, HumanCount};
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -155,7 +155,16 @@ impl Page {
         for lease in &database.leases {
             let until = shortened(&lease.until);
             let state = if lease.state == "held" { "lease until" } else { "no node, lease ended" };
-            self.text(2, &format!("work {}: node {}, {state} {until}", lease.name, lease.node));
+            let watch =
+                lease.watch.as_deref().map(|watch| format!("{watch}, ")).unwrap_or_default();
+            self.text(
+                2,
+                &format!("work {}: node {}, {watch}{state} {until}", lease.name, lease.node),
+            );
+            if lease.held_deletions > 0 {
+                self.field(4, "held", &count(lease.held_deletions, "deletion"));
+                lease.held.iter().for_each(|key| self.text(6, &visible(key)));
+            }
         }
     }
 

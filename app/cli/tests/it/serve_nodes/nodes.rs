@@ -25,15 +25,15 @@ const CLOCKS: [&str; NODES] = ["+0", "+1h", "-1h"];
 
 /// Nodes of a Source, with their load balancer, database and bucket.
 pub(super) struct Nodes {
-    place: PathBuf,
+    pub(super) place: PathBuf,
     pub(super) bucket: S3Server,
     /// Between each node and the database.
     pub(super) relays: Vec<Relay>,
-    database: String,
+    pub(super) database: String,
     addresses: Vec<SocketAddr>,
     pub(super) running: Vec<Option<Running>>,
-    balancer: Balancer,
-    token: String,
+    pub(super) balancer: Balancer,
+    pub(super) token: String,
 }
 
 impl Nodes {
@@ -173,6 +173,18 @@ impl Client {
         headers: &str,
         body: &str,
     ) -> Option<(u16, String)> {
+        let (status, _, body) = self.exchange(node, request, headers, body)?;
+        Some((status, body))
+    }
+
+    /// Asks a node, which may not answer; returns the status, the head and the body.
+    pub(super) fn exchange(
+        &self,
+        node: usize,
+        request: &str,
+        headers: &str,
+        body: &str,
+    ) -> Option<(u16, String, String)> {
         let mut stream = TcpStream::connect(self.addresses[node]).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
         let request = format!(
@@ -187,7 +199,7 @@ impl Client {
         stream.read_to_end(&mut answer).ok()?;
         let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+        Some((head.split(' ').nth(1)?.parse().ok()?, head.to_owned(), body.to_owned()))
     }
 }
 
