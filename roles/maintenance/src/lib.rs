@@ -14,8 +14,8 @@ pub use backup::{
 };
 pub use check::{CheckOptions, CheckReport, CheckSummary, ReportedFinding, check};
 pub use doctor::{
-    AddressSubject, ConfigurationSubject, DatabaseSubject, Diagnosis, DoctorObserver,
-    DoctorOptions, DoctorReport, Listen, Subject, doctor,
+    AddressSubject, BucketSubject, ConfigurationSubject, DatabaseSubject, Diagnosis,
+    DoctorObserver, DoctorOptions, DoctorReport, Listen, Subject, doctor,
 };
 pub use place::{
     DatabaseCheck, DatabaseStatus, Error, ErrorKind, LeaseStatus, NodeStatus, Place, ReadShare,

@@ -1,6 +1,6 @@
 //! `abreast doctor`: finds problems of the machine, a folder or the network path to an address.
 
-use crate::command::status::database::{in_words, inspect};
+use crate::command::status::database::{in_words, inspect, with_own_help};
 use crate::config::access::AccessArgs;
 use crate::config::database::DatabaseConfig;
 use crate::config::{File, address_of};
@@ -8,8 +8,8 @@ use crate::program::terminal::{json, line};
 use crate::store::state_folders::place_of;
 use crate::values::address::{is_url, with_scheme};
 use abreast_maintenance::{
-    AddressSubject, ConfigurationSubject, DatabaseSubject, Diagnosis, DoctorObserver,
-    DoctorOptions, Listen, Subject, doctor,
+    AddressSubject, BucketSubject, ConfigurationSubject, DatabaseSubject, Diagnosis,
+    DoctorObserver, DoctorOptions, Listen, Subject, doctor,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Time limit for the description of a database.
 const DATABASE_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for all requests of the check of a bucket.
+const BUCKET_LIMIT: Duration = Duration::from_secs(10);
 
 const HELP: &str = "\
 Examples:
@@ -29,7 +31,7 @@ Examples:
   abreast doctor https://papers.example.org/
 
 With a folder: space, inodes, whether it can be written, how its file system treats names and times. With a configuration
-file: its errors, the port that it names, its folders, and the database with its nodes. With an address: DNS, proxies, TLS, the server's clock, and whether
+file: its errors, the port that it names, its folders, the database with its nodes, and the bucket, in which an object is written and deleted. With an address: DNS, proxies, TLS, the server's clock, and whether
 the address leads to documents that `abreast sync` reads. Each line is `ok`, or `bad` with help.
 
 Exit codes: 0 no problems, 1 problems found, 2 usage or no such folder, 5 the address cannot be reached now,
@@ -121,6 +123,12 @@ fn configuration(file: File, path: &Path) -> ConfigurationSubject {
         found: inspect(&database, DATABASE_LIMIT)
             .map(|(found, _)| found)
             .map_err(|error| in_words(&error)),
+        bucket: database.contents.as_ref().map(|url| BucketSubject {
+            url: url.clone(),
+            checked: crate::store::bucket::check(url, BUCKET_LIMIT).map_err(|error| {
+                with_own_help(&error, "check the bucket, and `contents` of the configuration")
+            }),
+        }),
     });
     let published = file.set.iter().map(|set| set.folder.clone());
     // Sets of records and of endpoints do not have a folder.

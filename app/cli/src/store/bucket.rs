@@ -5,6 +5,7 @@ use abreast_core::contents::made::MadeStore;
 use anyhow::Result;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Opens the contents in a bucket.
 ///
@@ -32,6 +33,15 @@ pub(crate) fn made_files(url: &str) -> Result<Arc<dyn MadeStore>> {
     Ok(Arc::new(made.with_context(|| format!("cannot open the made files in `{url}`"))?))
 }
 
+/// Checks that a bucket can be used by several nodes.
+///
+/// # Errors
+/// The bucket does not answer within the limit, or refuses an operation.
+#[cfg(feature = "s3")]
+pub(crate) fn check(url: &str, limit: Duration) -> Result<()> {
+    Ok(abreast_objects::check_bucket(&bucket_at(url), limit)?)
+}
+
 #[cfg(feature = "s3")]
 fn bucket_at(url: &str) -> abreast_objects::BucketOptions {
     abreast_objects::BucketOptions { url: url.to_owned(), settings: Vec::new() }
@@ -52,6 +62,15 @@ pub(crate) fn contents(_: &str, _: &Path) -> Result<Arc<dyn ContentStore>> {
 /// Always.
 #[cfg(not(feature = "s3"))]
 pub(crate) fn made_files(_: &str) -> Result<Arc<dyn MadeStore>> {
+    anyhow::bail!(WITHOUT)
+}
+
+/// Refuses a bucket, which this program cannot open.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "s3"))]
+pub(crate) fn check(_: &str, _: Duration) -> Result<()> {
     anyhow::bail!(WITHOUT)
 }
 

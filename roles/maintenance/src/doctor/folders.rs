@@ -1,7 +1,7 @@
 //! Folders: their file systems, and the folders of a configuration.
 
 use crate::doctor::diagnosis::Doctor;
-use crate::doctor::subject::{ConfigurationSubject, DatabaseSubject};
+use crate::doctor::subject::{BucketSubject, ConfigurationSubject, DatabaseSubject};
 use crate::place::{Error, there};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,31 @@ fn check_database(doctor: &mut Doctor<'_>, database: &DatabaseSubject) {
         Err((what, help)) => {
             doctor.report("database", false, &format!("{}: {what}", database.shown), help);
         }
+    }
+    if let Some(bucket) = &database.bucket {
+        let found = database.found.as_ref().ok();
+        check_bucket(doctor, bucket, found.and_then(|found| found.contents.as_deref()));
+    }
+}
+
+/// Reports whether the bucket can be used, and whether it is that of the other nodes.
+fn check_bucket(doctor: &mut Doctor<'_>, bucket: &BucketSubject, recorded: Option<&str>) {
+    let url = &bucket.url;
+    match &bucket.checked {
+        Ok(()) => {
+            let what = format!("{url} answers, stores objects and has conditional writes");
+            doctor.report("bucket", true, &what, "");
+        }
+        Err((what, help)) => doctor.report("bucket", false, &format!("{url}: {what}"), help),
+    }
+    if let Some(recorded) = recorded {
+        let is_same = recorded == url;
+        let what = if is_same {
+            format!("{url} is the bucket of all nodes")
+        } else {
+            format!("{url} is not the bucket of the other nodes, which is {recorded}")
+        };
+        doctor.report("bucket.address", is_same, &what, "give all nodes the same `contents`");
     }
 }
 

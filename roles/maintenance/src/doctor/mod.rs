@@ -8,7 +8,8 @@ mod subject;
 
 pub use diagnosis::{Diagnosis, DoctorObserver, DoctorReport};
 pub use subject::{
-    AddressSubject, ConfigurationSubject, DatabaseSubject, DoctorOptions, Listen, Subject,
+    AddressSubject, BucketSubject, ConfigurationSubject, DatabaseSubject, DoctorOptions, Listen,
+    Subject,
 };
 
 use crate::place::{Error, Place, there};

@@ -68,6 +68,17 @@ pub struct DatabaseSubject {
     pub shown: String,
     /// The database, or the reason why it cannot be read, with its help.
     pub found: Result<DatabaseStatus, (String, String)>,
+    /// The bucket of the contents, if one is configured.
+    pub bucket: Option<BucketSubject>,
+}
+
+/// The bucket of a configuration, which nodes share.
+#[derive(Clone, Debug)]
+pub struct BucketSubject {
+    /// The address of the bucket.
+    pub url: String,
+    /// Whether the bucket can be used, or the reason why not, with its help.
+    pub checked: Result<(), (String, String)>,
 }
 
 /// The address of a Source, and how it is reached.
