@@ -4,7 +4,7 @@ use crate::command::check::DataArgs;
 use crate::command::repair::failed;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
-use crate::store::state_folders::place_of;
+use crate::store::state_folders::{database_refused, place_of};
 use abreast_maintenance::{BackedUpSet, BackupOptions, BackupReport, Pruning, Retention};
 use abreast_maintenance::{backup, list_backups, plan_backup};
 use abreast_webtypes::{count, visible};
@@ -96,6 +96,12 @@ struct Plan {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
+    /// Advice for a store in a database.
+    const HELP_OF_DATABASE: &str =
+        "back up the database with `pg_dump`, and the bucket: docs/nodes.md";
+    if let Some(code) = database_refused(Path::new(&args.dir), HELP_OF_DATABASE) {
+        return code;
+    }
     let Some(backups) = &args.backups else { return list(Path::new(&args.dir), args.json) };
     let mut options = BackupOptions::new(place_of(&args.dir), backups);
     options.read = args.data.share_or(options.read);

@@ -1,5 +1,6 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
+use crate::config::database::{database_url, refusal};
 use crate::config::{
     Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, is_of_environment,
 };
@@ -184,6 +185,16 @@ struct HeldDeletions {
 
 /// Folder and flags over the configuration file.
 fn config(args: &BuildArgs) -> Result<ServeConfig> {
+    let mut file = match &args.config {
+        Some(path) => File::read_with_faults(path)?,
+        None => File::default(),
+    };
+    let data = args.data.as_deref().or(file.data.as_deref());
+    if data.is_some_and(|data| database_url(data).is_some()) {
+        return Err(refusal(
+            "a node serves the same documents, and `abreast sync` copies them to a folder",
+        ));
+    }
     if !args.copy && args.resources_url.is_none() && args.origin.is_none() {
         bail!(UsageError(
             "add --copy or --resources-url (help: --copy copies the resources into the site; --resources-url URL is where they \
@@ -191,10 +202,6 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
                 .into()
         ));
     }
-    let mut file = match &args.config {
-        Some(path) => File::read_with_faults(path)?,
-        None => File::default(),
-    };
     if let Some(folder) = &args.folder {
         if args.config.as_ref().is_some_and(|path| is_of_environment(path)) {
             // The folder replaces the sets of a file from the environment.
@@ -227,7 +234,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
         file.base_url.clone_from(&args.base_url);
         file.origins.forget("base_url");
     }
-    let config = ServeConfig::check(file)?.in_folder()?;
+    let config = ServeConfig::check(file)?;
     if config.listen.base_url.is_none() {
         bail!(UsageError(
             "the public URL of the site is missing (help: give --base-url URL, or `base_url` in the configuration)"

@@ -4,9 +4,10 @@ use crate::program::exit::{DISK, USAGE};
 use crate::program::logging;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
-use crate::store::state_folders::{TOKENS, place_of, sets_in};
+use crate::store::state_folders::{TOKENS, database_refused, place_of, sets_in};
 use abreast_maintenance::{CheckOptions, CheckReport, ErrorKind, ReadShare, check};
 use clap::Args;
+use std::path::Path;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -65,6 +66,12 @@ impl DataArgs {
 
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    /// Advice for a store in a database.
+    const HELP_OF_DATABASE: &str =
+        "`abreast doctor --config FILE` checks a database and its bucket";
+    if let Some(code) = database_refused(Path::new(&args.dir), HELP_OF_DATABASE) {
+        return code;
+    }
     let cancel = crate::program::signals::cancel_on_signal();
     let mut options = CheckOptions::new(place_of(&args.dir));
     options.sets = match sets_in(&args.dir) {

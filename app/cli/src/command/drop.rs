@@ -5,6 +5,7 @@ use crate::config::target::folder_of;
 use crate::program::errors::UsageError;
 use crate::program::logging;
 use crate::program::terminal::line;
+use crate::store::data_folder::refuse_database;
 use crate::store::log_access::unknown_set;
 use crate::store::unwritable_store::Readable;
 use abreast_contents::Contents;
@@ -83,6 +84,7 @@ pub(crate) fn finish(result: Result<()>) -> ExitCode {
 /// # Errors
 /// The folder is without a store, or is a backup.
 pub(crate) fn store_of(dir: &str) -> Result<PathBuf> {
+    refuse_database(Path::new(dir), "sets of a database cannot be removed")?;
     refuse_backup(Path::new(dir))?;
     match StateFolders::find(folder_of(dir))?.store {
         Some(store) => Ok(store),

@@ -1,5 +1,6 @@
 //! Options of `abreast import`.
 
+use crate::config::database::database_url;
 use crate::program::errors::UsageError;
 use crate::program::progress::ProgressArgs;
 use crate::store::log_access::LogAccessArgs;
@@ -141,6 +142,9 @@ impl ImportArgs {
             }
         }
         // The same for every format, and for a dry run: an import with `--data` makes no folder.
-        self.log.data.as_deref().map_or(Ok(()), crate::store::data_folder::check_data)
+        let data = self.log.data.as_deref();
+        // Records can be imported into a database.
+        let data = data.filter(|data| is_rdf || database_url(data).is_none());
+        data.map_or(Ok(()), crate::store::data_folder::check_data)
     }
 }

@@ -1,6 +1,7 @@
 //! `abreast import` of RDF: files replace the complete contents of a set of entities.
 
 use crate::command::import_args::{Format, ImportArgs};
+use crate::config::database::THROUGH_A_SERVER;
 use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig};
 use crate::program::errors::ExitCodeError;
 use crate::program::errors::UsageError;
@@ -307,7 +308,8 @@ struct Opened {
 
 fn open(args: &ImportArgs) -> Result<Opened> {
     if let Some(path) = &args.log.config {
-        let config = ServeConfig::check(File::read_with_faults(path)?)?.in_folder()?;
+        let config =
+            ServeConfig::check(File::read_with_faults(path)?)?.in_folder(THROUGH_A_SERVER)?;
         let Some(set) = config.sets.iter().find(|set| set.slug == args.set) else {
             bail!(UsageError(format!("there is no set `{}` in `{}`", args.set, path.display())));
         };

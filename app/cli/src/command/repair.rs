@@ -6,11 +6,12 @@ use crate::program::exit::DISK;
 use crate::program::logging;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
-use crate::store::state_folders::{TOKENS, place_of, sets_in};
+use crate::store::state_folders::{TOKENS, database_refused, place_of, sets_in};
 use abreast_maintenance::{Error, ErrorKind, RepairOptions, RepairReport, repair};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -45,6 +46,12 @@ pub(crate) struct RepairArgs {
 
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
+    /// Advice for a store in a database.
+    const HELP_OF_DATABASE: &str =
+        "restore the database and the bucket from a backup: docs/nodes.md";
+    if let Some(code) = database_refused(Path::new(&args.dir), HELP_OF_DATABASE) {
+        return code;
+    }
     let cancel = crate::program::signals::cancel_on_signal();
     let mut options = RepairOptions::new(place_of(&args.dir));
     options.sets = match sets_in(&args.dir) {

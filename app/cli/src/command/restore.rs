@@ -4,6 +4,7 @@ use crate::command::backup::print_sets;
 use crate::command::repair::failed;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
+use crate::store::state_folders::database_refused;
 use abreast_maintenance::{RestoreOptions, restore};
 use abreast_webtypes::count;
 use clap::Args;
@@ -54,6 +55,12 @@ pub(crate) struct RestoreArgs {
 
 /// Runs `restore`.
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
+    /// Advice for a store in a database.
+    const HELP_OF_DATABASE: &str =
+        "restore the database with `pg_restore`, and the bucket: docs/nodes.md";
+    if let Some(code) = database_refused(&args.dir, HELP_OF_DATABASE) {
+        return code;
+    }
     let mut options = RestoreOptions::new(&args.backup, &args.dir);
     (options.same_log, options.without_damaged) = (args.same_log, args.without_damaged);
     (options.dry_run, options.replace) = (args.dry_run, args.replace);

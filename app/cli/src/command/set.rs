@@ -4,9 +4,11 @@ use crate::command::drop::{SET_FOLDERS, SetRemoval, finish, no_such_set, remove_
 use crate::command::init::question;
 use crate::command::token::StoreArgs;
 use crate::config::File;
+use crate::config::database::DatabaseConfig;
 use crate::config::set::check_slug;
 use crate::program::errors::UsageError;
 use crate::program::terminal::line;
+use crate::store::database::Database;
 use crate::store::unwritable_store::Readable;
 use crate::values::hidden_logins::shown;
 use abreast_core::{Clock as _, SystemClock};
@@ -112,13 +114,16 @@ pub(crate) fn run(command: &SetCommand) -> ExitCode {
 }
 
 fn list(args: &ListArgs) -> Result<()> {
+    if let Some(database) = args.store.database()? {
+        return list_of_database(args, &database);
+    }
     let store = store_of(&args.store.folder()?.to_string_lossy())?;
     // Also while a server has it open.
     let database = store.join("source.db");
     let (sets, former) = (read_sets(&database)?, former_sets(&database)?);
     let known = Configured::of(args.store.config(), &store)?;
     for set in &sets {
-        print_set(set, &known, &store, args.json);
+        print_set(set, &known, Some(&store), args.json);
     }
     for FormerSet { slug, time, now } in &former {
         let (state, to) = match now {
@@ -139,9 +144,32 @@ fn list(args: &ListArgs) -> Result<()> {
     Ok(())
 }
 
-fn print_set(set: &SetSummary, known: &Configured, store: &Path, json: bool) {
-    let bytes = set.kept_bytes.unwrap_or(0)
-        + SET_FOLDERS.iter().map(|name| size_of(&store.join(name).join(&set.slug))).sum::<u64>();
+/// Prints the sets in a database. The sizes of their contents are not known.
+fn list_of_database(args: &ListArgs, database: &DatabaseConfig) -> Result<()> {
+    let log = Database::log_to_read(database)?;
+    let known = Configured::of(args.store.config(), Path::new(""))?;
+    for set in log.sets()? {
+        let head = log.head(set.id)?;
+        let set = SetSummary {
+            slug: set.slug,
+            created: head.created,
+            importing: head.importing,
+            position: head.position.0,
+            changed: (head.position.0 > 0).then_some(head.time),
+            resources: head.resources,
+            kept_bytes: None,
+        };
+        print_set(&set, &known, None, args.json);
+    }
+    Ok(())
+}
+
+fn print_set(set: &SetSummary, known: &Configured, store: Option<&Path>, json: bool) {
+    let of_folder = |store: &Path| -> u64 {
+        let folders = SET_FOLDERS.iter().map(|name| size_of(&store.join(name).join(&set.slug)));
+        set.kept_bytes.unwrap_or(0) + folders.sum::<u64>()
+    };
+    let bytes = store.map(of_folder);
     let (kind, configured) = known.find(&set.slug);
     let changed = set.changed.map(|time| time.to_string());
     if json {
@@ -156,7 +184,7 @@ fn print_set(set: &SetSummary, known: &Configured, store: &Path, json: bool) {
         set.slug,
         kind.unwrap_or("-"),
         count(set.resources, "resource"),
-        BinaryBytes(bytes),
+        bytes.map_or_else(|| "-".to_owned(), |bytes| BinaryBytes(bytes).to_string()),
         if configured { "configured" } else { "not configured" }
     ));
 }

@@ -1,7 +1,7 @@
 //! `abreast token`: manages API tokens. A token is shown once; only its digest is stored.
 
 use crate::config::File;
-use crate::config::database::{DatabaseConfig, database_url};
+use crate::config::database::{DatabaseConfig, THROUGH_A_SERVER, database_url, refusal};
 use crate::program::errors::UsageError;
 use crate::program::terminal::{line, warning};
 use crate::store::data_folder::check_data;
@@ -77,7 +77,7 @@ impl StoreArgs {
     }
 
     /// The database with the store, if it is in one.
-    fn database(&self) -> Result<Option<DatabaseConfig>> {
+    pub(crate) fn database(&self) -> Result<Option<DatabaseConfig>> {
         match (&self.config, &self.data) {
             (Some(config), _) => DatabaseConfig::of_file(&File::read(config)?),
             (None, Some(data)) => Ok(database_url(data).map(DatabaseConfig::of_url)),
@@ -93,6 +93,9 @@ impl StoreArgs {
         Ok(match (&self.config, &self.data) {
             (Some(config), _) => {
                 let file = File::read(config)?;
+                if !file.is_in_folder() {
+                    return Err(refusal(THROUGH_A_SERVER));
+                }
                 file.store_folder()
                     .ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())))?
             }

@@ -21,12 +21,14 @@ pub(crate) fn database_url(data: &Path) -> Option<&str> {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)).then_some(text)
 }
 
+/// The help of commands that a server can carry out as well.
+pub(crate) const THROUGH_A_SERVER: &str = "go through a node: --server URL";
+
 /// The refusal of a database, where a command needs a folder.
-pub(crate) fn refusal() -> anyhow::Error {
-    UsageError(
-        "`--data`: this command needs the folder of a store, not a database (help: go through a server: --server URL)"
-            .to_owned(),
-    )
+pub(crate) fn refusal(help: &str) -> anyhow::Error {
+    UsageError(format!(
+        "the store is in a database, and this command needs a store in a folder (help: {help})"
+    ))
     .into()
 }
 

@@ -98,9 +98,9 @@ impl ServeConfig {
     ///
     /// # Errors
     /// The store is in a database.
-    pub(crate) fn in_folder(self) -> Result<Self> {
+    pub(crate) fn in_folder(self, help: &str) -> Result<Self> {
         match &self.database {
-            Some(_) => Err(database::refusal()),
+            Some(_) => Err(database::refusal(help)),
             None => Ok(self),
         }
     }

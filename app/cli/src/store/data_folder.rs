@@ -1,6 +1,7 @@
 //! The store's folder. Some commands only check that the folder exists; other commands create the
 //! folder, and remove a new folder if they fail.
 
+use crate::config::database::THROUGH_A_SERVER;
 use crate::program::errors::UsageError;
 use abreast_destination::published_above;
 use anyhow::{Context as _, Result, bail};
@@ -80,9 +81,9 @@ impl Drop for NewData {
 ///
 /// # Errors
 /// It is one.
-pub(crate) fn refuse_database(data: &Path) -> Result<()> {
+pub(crate) fn refuse_database(data: &Path, help: &str) -> Result<()> {
     match crate::config::database::database_url(data) {
-        Some(_) => Err(crate::config::database::refusal()),
+        Some(_) => Err(crate::config::database::refusal(help)),
         None => Ok(()),
     }
 }
@@ -124,7 +125,7 @@ fn is_store(data: &Path) -> Result<bool> {
 /// # Errors
 /// The folder does not exist, or belongs to something else.
 pub(crate) fn check_data(data: &Path) -> Result<()> {
-    refuse_database(data)?;
+    refuse_database(data, THROUGH_A_SERVER)?;
     let shown = data.display();
     let mut entries = match std::fs::read_dir(data) {
         Ok(entries) => entries,

@@ -1,10 +1,11 @@
 //! The log of a set: behind the API of a running server, or in a store that no server has open.
 
 use crate::config::access::AccessArgs;
+use crate::config::database::{DatabaseConfig, database_url};
 use crate::config::{File, ServeConfig};
 use crate::program::errors::ExitCodeError;
 use crate::program::errors::UsageError;
-use crate::store::data_folder::refuse_database;
+use crate::store::database::Database;
 use crate::store::stores::{Stores, Task, open_log};
 use crate::store::unwritable_store::Readable;
 use abreast_core::{
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum size of an API response, in bytes.
@@ -33,10 +35,10 @@ pub(crate) struct LogAccessArgs {
     /// Use the API of a running server, given by any of its addresses
     #[arg(long, value_name = "URL", env = "ABREAST_SERVER", conflicts_with_all = ["config", "data"], value_parser = crate::values::address::http_url)]
     pub(crate) server: Option<String>,
-    /// Use the store of a server that is not running, given by its configuration file
+    /// Use the store of a server that is not running, or the database of nodes, given by the configuration file
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     pub(crate) config: Option<PathBuf>,
-    /// Use the store in this folder; no server may have it open
+    /// Use the store in this folder, which no server may have open, or the URL of a database
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -66,6 +68,11 @@ impl LogAccess {
         }
         if let Some(config) = &args.config {
             return Local::configured(config, set, task).map(|local| Self::Store(Box::new(local)));
+        }
+        if let Some(url) = args.data.as_deref().and_then(database_url) {
+            let database = DatabaseConfig::of_url(url);
+            return Local::shared(&database, set, None, true, String::new(), task)
+                .map(|local| Self::Store(Box::new(local)));
         }
         let Some(data) = &args.data else {
             bail!(UsageError(
@@ -113,9 +120,9 @@ impl LogAccess {
     }
 }
 
-/// A store, locked against servers.
+/// A store in a folder, locked against servers, or in a database.
 pub(crate) struct Local {
-    log: SqliteLog,
+    log: Arc<dyn ChangeLog>,
     set: SetId,
     resources: String,
     /// Resources come from here only, so the base is complete when the import is.
@@ -127,7 +134,7 @@ pub(crate) struct Local {
 
 impl Local {
     fn configured(path: &Path, set: &str, task: Task) -> Result<Self> {
-        let config = ServeConfig::check(File::read_with_faults(path)?)?.in_folder()?;
+        let config = ServeConfig::check(File::read_with_faults(path)?)?;
         let Some(found) = config.sets.iter().find(|one| one.slug == set) else {
             let names: Vec<&str> = config.sets.iter().map(|one| one.slug.as_str()).collect();
             return Err(unknown_set(
@@ -140,7 +147,42 @@ impl Local {
         let resources = config.listen.base_url.as_ref().map_or(String::new(), |base| {
             abreast_source::publish::SourceUrls::new(base).set(set).resources()
         });
-        Self::open(&config.data, set, Some(rule), found.origin.folder().is_none(), resources, task)
+        let records = found.origin.folder().is_none();
+        match &config.database {
+            Some(database) => Self::shared(database, set, Some(rule), records, resources, task),
+            None => Self::open(&config.data, set, Some(rule), records, resources, task),
+        }
+    }
+
+    /// A log in a database, which running nodes may have open as well. A set that is not configured must
+    /// be in the database.
+    fn shared(
+        database: &DatabaseConfig,
+        set: &str,
+        page_rule: Option<PageRule>,
+        records: bool,
+        resources: String,
+        task: Task,
+    ) -> Result<Self> {
+        let log = match task {
+            Task::Read => Database::log_to_read(database)?,
+            _ => Database::connect(database)?.log()?,
+        };
+        let id = match (log.find_set(set).context("cannot open the set")?, page_rule) {
+            (Some(known), _) => known.id,
+            (None, Some(page_rule)) if task == Task::Record => {
+                let new = NewSet { slug: set.to_owned(), page_rule, ..NewSet::default() };
+                log.open_set(&new).context("cannot open the set")?.id
+            }
+            (None, _) => {
+                let sets = log.sets().context("cannot list the sets")?;
+                let mut names: Vec<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+                names.sort_unstable();
+                let place = format!("the database `{}`", database.shown());
+                return Err(unknown_set(set, &place, &names));
+            }
+        };
+        Ok(Self { log, set: id, resources, records, _stores: None, _read: None })
     }
 
     fn open(
@@ -151,7 +193,6 @@ impl Local {
         resources: String,
         task: Task,
     ) -> Result<Self> {
-        refuse_database(data)?;
         if task == Task::Read && !crate::program::there::is_file(&data.join("source.db"))? {
             let message = format!(
                 "there is no store in `{}`\n  help: name the folder that has source.db",
@@ -165,12 +206,12 @@ impl Local {
                 "the store `{data}` is new: the history of its sets begins now"
             ));
         }
-        let (log, mut stores, read) = if task == Task::Read {
+        let (log, mut stores, read): (Arc<dyn ChangeLog>, _, _) = if task == Task::Read {
             let read = Readable::of(data, "source.db", SqliteLog::is_changed_by_opening)?;
-            (open_log(&read.path)?, None, Some(read))
+            (Arc::new(open_log(&read.path)?), None, Some(read))
         } else {
             let stores = Stores::open(data, task)?;
-            (stores.log()?, Some(stores), None)
+            (Arc::new(stores.log()?), Some(stores), None)
         };
         let opened = match (log.find_set(set).context("cannot open the set")?, page_rule) {
             // Unchanged: no options for its lists were given.
@@ -204,12 +245,12 @@ impl Local {
         }
         let mut changes = Vec::with_capacity(requests.len());
         for request in requests {
-            let change = change_of(request, &self.resources, &self.log, self.set, !self.records);
+            let change = change_of(request, &self.resources, &*self.log, self.set, !self.records);
             let fault = |fault: RecordFault| ExitCodeError { message: fault.to_string(), code: 2 };
             changes.push(change.map_err(fault)?);
         }
         if !self.log.head(self.set)?.importing {
-            let done = append(&self.log, self.set, changes)?;
+            let done = append(&*self.log, self.set, changes)?;
             return Ok(BatchCounts {
                 head: done.head.0,
                 recorded: done.recorded,

@@ -1,7 +1,8 @@
 //! Folders of stores and copies, as the commands of maintenance get them.
 
 use crate::config::target::folder_of;
-use crate::program::exit::DISK;
+use crate::program::exit::{DISK, USAGE};
+use crate::store::data_folder::refuse_database;
 use abreast_maintenance::{Place, StateFolders, StoreRecord};
 use abreast_server::api::{check_tokens, repair_tokens, tokens_path};
 use anyhow::Result;
@@ -18,6 +19,14 @@ pub(crate) const TOKENS: StoreRecord = StoreRecord {
 /// The folder in an argument, with its name in messages.
 pub(crate) fn place_of(target: &str) -> Place {
     Place { folder: folder_of(target).to_owned(), shown: target.to_owned() }
+}
+
+/// Refuses the URL of a database, where a command needs the folder of a store. The error is printed, and
+/// returned as the exit code.
+pub(crate) fn database_refused(target: &Path, help: &str) -> Option<ExitCode> {
+    let error = refuse_database(target, help).err()?;
+    crate::program::logging::failure(&error, USAGE);
+    Some(ExitCode::from(USAGE))
 }
 
 /// The copies of all sets in a folder (`--all-sets`), with the names of their folders; empty if the folder itself contains a

@@ -1,10 +1,10 @@
 //! The stores in one folder, opened for a task: the folder is locked, then the log and the stored
 //! contents are opened.
 
-use crate::config::database::DatabaseConfig;
+use crate::config::database::{DatabaseConfig, THROUGH_A_SERVER};
 use crate::program::errors::{ExitCodeError, UsageError};
 use crate::store::data_folder::{NewData, refuse_database, refuse_published};
-use crate::store::database::Database;
+use crate::store::database::{BUCKET, Database};
 use abreast_contents::Contents;
 use abreast_core::contents::{ContentStore, ErrorKind};
 use abreast_core::hub::HubStore;
@@ -20,9 +20,6 @@ use anyhow::{Context as _, Result, bail};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-
-/// Name of the record with the address of the bucket.
-const BUCKET: &str = "contents";
 
 /// The purpose for which stores are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +60,15 @@ impl Task {
         };
         ExitCodeError { message, code }
     }
+}
+
+/// The refusal when another process has the folder for the temporary files of a node.
+fn scratch_in_use(scratch: &Path) -> ExitCodeError {
+    let message = format!(
+        "another abreast uses the folder `{}` for its temporary files (help: stop it, or give each node on this machine its own `scratch`)",
+        scratch.display()
+    );
+    ExitCodeError { message, code: 10 }
 }
 
 /// Opens a change log that no other process has open.
@@ -163,18 +169,16 @@ impl Stores {
         database: Option<&DatabaseConfig>,
         task: Task,
     ) -> Result<Self> {
-        let mut stores = Self::open(data, task)?;
-        if let Some(config) = database {
-            let database = Database::connect(config)?;
-            let open = |url: &String| {
-                let contents = crate::store::bucket::contents(url, data)?;
-                check_bucket(&*database.records(), url, &*contents)?;
-                anyhow::Ok((url.clone(), contents))
-            };
-            let (bucket, files) =
-                (config.contents.as_ref().map(open).transpose()?, OnceLock::new());
-            stores.shared = Some(Box::new(Shared { database, bucket, files }));
-        }
+        let Some(config) = database else { return Self::open(data, task) };
+        let mut stores = Self::open_as(data, task, scratch_in_use(data))?;
+        let database = Database::connect(config)?;
+        let open = |url: &String| {
+            let contents = crate::store::bucket::contents(url, data)?;
+            check_bucket(&*database.records(), url, &*contents)?;
+            anyhow::Ok((url.clone(), contents))
+        };
+        let (bucket, files) = (config.contents.as_ref().map(open).transpose()?, OnceLock::new());
+        stores.shared = Some(Box::new(Shared { database, bucket, files }));
         Ok(stores)
     }
 
@@ -183,7 +187,12 @@ impl Stores {
     /// # Errors
     /// It cannot be made or opened, or another process has it.
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
-        refuse_database(data)?;
+        Self::open_as(data, task, task.locked(data))
+    }
+
+    /// As [`Self::open`], with the error if another process has the folder.
+    fn open_as(data: &Path, task: Task, locked: ExitCodeError) -> Result<Self> {
+        refuse_database(data, THROUGH_A_SERVER)?;
         abreast_maintenance::refuse_backup(data)?;
         if task != Task::Read {
             refuse_published(data)?;
@@ -205,7 +214,7 @@ impl Stores {
             .lock(b"source.lock")
             .with_context(|| format!("cannot lock the store `{}`", data.display()))?
         else {
-            bail!(task.locked(data));
+            bail!(locked);
         };
         let (data, new) = (data.to_owned(), new.map(NewData::locked));
         Ok(Self { data, shared: None, new, _lock: lock })

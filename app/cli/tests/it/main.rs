@@ -23,6 +23,7 @@ mod database_codes;
 mod database_health;
 mod database_node;
 mod database_passwords;
+mod database_refusals;
 mod database_status;
 mod documented;
 mod dumps;
