@@ -93,9 +93,10 @@ fn show(status: &WatchStatus, note: Option<Arc<HolderNote>>, shown: &mut Option<
 }
 
 fn carry_out(status: &WatchStatus, request: &str) {
-    match WatchRequest::parse(request) {
-        Some(request) => status.carry_out(request),
-        None => tracing::warn!("a request of another node for the watch is not known: {request}"),
+    if let Some(request) = WatchRequest::parse(request) {
+        status.carry_out(request);
+    } else {
+        tracing::warn!("a request of another node for the watch is not known: {request}");
     }
 }
 

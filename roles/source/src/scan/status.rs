@@ -127,16 +127,15 @@ impl WatchStatus {
         let judgement = {
             let mut inner = self.lock();
             let judgement = inner.shown().held.map(|_| inner.shown().judgement);
-            if inner.shown().state != WatchState::Elsewhere {
-                let Some(judgement) = judgement else { return Ok(false) };
-                if inner.elsewhere.is_none() {
-                    inner.confirmed = true;
-                    return Ok(true);
-                }
-                judgement
-            } else {
+            if inner.shown().state == WatchState::Elsewhere {
                 return Err(no_watch());
             }
+            let Some(judgement) = judgement else { return Ok(false) };
+            if inner.elsewhere.is_none() {
+                inner.confirmed = true;
+                return Ok(true);
+            }
+            judgement
         };
         self.ask(WatchRequest::Confirm(judgement))?;
         Ok(true)

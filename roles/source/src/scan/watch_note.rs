@@ -68,7 +68,8 @@ impl WatchNote {
 /// Shortens a text to the limit, at the end of a character.
 fn cut(text: &mut String) {
     if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        let end = (0..=TEXT_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
         text.push('…');
     }
 }
