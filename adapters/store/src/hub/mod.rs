@@ -1,9 +1,9 @@
 //! The durable data of a hub: in one SQLite file ([`SqliteHub`]), or for several nodes in a PostgreSQL
 //! database. Both are a [`HubStore`](abreast_core::hub::HubStore).
 
-mod numbers;
+pub(crate) mod numbers;
 #[cfg(feature = "postgres")]
-mod postgres;
+pub(crate) mod postgres;
 mod recorder;
 pub(crate) mod store;
 pub(crate) mod summary;

@@ -96,7 +96,8 @@ fn micros(instant: Option<Timestamp>) -> Option<i64> {
     instant.map(Timestamp::as_micros)
 }
 
-fn target_sum(target: &Target) -> i64 {
+/// The checksum of a target, without its progress.
+pub(crate) fn target_sum(target: &Target) -> i64 {
     let mut sum = Sum::default();
     sum.number(Some(target.id.0));
     sum.number(Some(target.topic.0));
@@ -153,7 +154,8 @@ impl ProgressColumns {
         Ok(())
     }
 
-    fn sum(self, id: TargetId) -> i64 {
+    /// The checksum of the progress.
+    pub(crate) fn sum(self, id: TargetId) -> i64 {
         let mut sum = Sum::default();
         sum.number(Some(id.0));
         sum.number(Some(self.generation as i64));

@@ -44,7 +44,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer
 }
 
 /// The checksum of a requested verification, over all its values.
-fn sum(asked: &NewVerification) -> i64 {
+pub(crate) fn sum(asked: &NewVerification) -> i64 {
     let mut sum = Sum::default();
     sum.bytes(Some(asked.topic_url.as_bytes()));
     sum.bytes(Some(asked.callback.as_bytes()));

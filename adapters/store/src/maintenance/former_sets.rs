@@ -3,7 +3,7 @@
 use crate::database::locked;
 use crate::database::read_only::read;
 use crate::log::sqlite::log::MIGRATIONS;
-use abreast_core::{LogError, TopicId};
+use abreast_core::{ErrorKind, LogError, Records, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
@@ -148,6 +148,72 @@ fn put(
     let sql = "DELETE FROM former_sets WHERE slug IN \
                (SELECT slug FROM former_sets ORDER BY time DESC, slug LIMIT -1 OFFSET ?1)";
     connection.execute(sql, [FORMER_SETS_MAX as i64]).map(drop)
+}
+
+/// Stores a former name that another store has. The set with the present name must exist.
+#[cfg(feature = "postgres")]
+pub(crate) fn put_former(connection: &Connection, former: &FormerSet) -> rusqlite::Result<()> {
+    let (name, url) = match &former.now {
+        NowAt::Removed => (None, None),
+        NowAt::Name(name) => (Some(name.as_str()), None),
+        NowAt::Url(url) => (None, Some(url.as_str())),
+    };
+    let find = "SELECT id FROM sets WHERE slug = ?1";
+    let set = connection.query_row(find, [name], |row| row.get(0)).optional()?;
+    put(connection, &former.slug, former.time, set, url)
+}
+
+/// Name of the record with the former names of the sets in a database.
+pub(crate) const RECORD: &str = "former_sets";
+
+/// A former name in the record of a database. The set has the name `now`, or is at `url`.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct FormerRow {
+    slug: String,
+    time: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    now: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+/// The former names as the bytes of a record.
+#[cfg(feature = "postgres")]
+pub(crate) fn to_record(former: &[FormerSet]) -> Vec<u8> {
+    let row = |former: &FormerSet| {
+        let (now, url) = match &former.now {
+            NowAt::Removed => (None, None),
+            NowAt::Name(name) => (Some(name.clone()), None),
+            NowAt::Url(url) => (None, Some(url.clone())),
+        };
+        FormerRow { slug: former.slug.clone(), time: former.time.as_micros(), now, url }
+    };
+    let rows: Vec<FormerRow> = former.iter().map(row).collect();
+    // Texts and numbers can always be written.
+    serde_json::to_vec(&rows).unwrap_or_default()
+}
+
+/// The former names of the sets in a database, in their alphabetical order.
+///
+/// # Errors
+/// The record cannot be read, or is damaged.
+pub fn former_sets_in(records: &dyn Records) -> Result<Vec<FormerSet>, LogError> {
+    let Some(record) = records.record(RECORD)? else { return Ok(Vec::new()) };
+    let rows: Vec<FormerRow> = serde_json::from_slice(&record.bytes).map_err(|cause| {
+        let message = "the record of the former names of sets is damaged\n  help: delete it: \
+                       DELETE FROM abreast.records WHERE name = 'former_sets'";
+        LogError::new(ErrorKind::Corrupt, message).with_cause(cause)
+    })?;
+    let former = |row: FormerRow| FormerSet {
+        slug: row.slug,
+        time: Timestamp::from_micros(row.time),
+        now: match (row.url, row.now) {
+            (Some(url), _) => NowAt::Url(url),
+            (None, Some(name)) => NowAt::Name(name),
+            (None, None) => NowAt::Removed,
+        },
+    };
+    Ok(rows.into_iter().map(former).collect())
 }
 
 /// Gives topics of a hub's store other URLs; their notifications, subscriptions and leases are not changed. A topic

@@ -4,6 +4,8 @@ pub mod backup;
 pub(crate) mod drop_set;
 pub(crate) mod former_sets;
 pub mod integrity;
+#[cfg(feature = "postgres")]
+pub mod migrate;
 pub(crate) mod needed_contents;
 pub mod repair;
 pub(crate) mod schema_text;
