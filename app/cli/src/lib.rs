@@ -14,7 +14,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use command::args::{Cli, Command};
 use command::{
     args, backup, build, check, config_command, demo, doctor, drop, explore, health, hub, import,
-    init, log, repair, restore, serve, set, status, subscribe, sync, token, validate,
+    init, log, migrate, repair, restore, serve, set, status, subscribe, sync, token, validate,
 };
 use program::{exit, logging, memory, shell, terminal};
 use std::ffi::OsString;
@@ -73,6 +73,7 @@ pub fn main_with(words: &[OsString]) -> ExitCode {
         Command::Drop(args) => Ok(drop::run(args)),
         Command::Backup(args) => Ok(backup::run(args)),
         Command::Restore(args) => Ok(restore::run(args)),
+        Command::Migrate(args) => migrate::run(args),
         Command::Doctor(args) => Ok(doctor::run(args)),
         Command::Status(args) => status::run(args),
         Command::Health(args) => Ok(health::run(args)),

@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Backup(Box<crate::command::backup::BackupArgs>),
     /// Restore a Source's store from a backup
     Restore(Box<crate::command::restore::RestoreArgs>),
+    /// Move a stopped store from a folder to a database and a bucket, or back
+    Migrate(Box<crate::command::migrate::MigrateArgs>),
     /// Report on stores, copies and hubs, running or stopped, with the next step for each problem
     Status(Box<crate::command::status::StatusArgs>),
     /// Ask a running program whether it is alive and ready, for probes

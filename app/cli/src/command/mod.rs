@@ -18,6 +18,7 @@ pub(crate) mod init;
 pub(crate) mod jobs;
 pub mod library;
 pub(crate) mod log;
+pub(crate) mod migrate;
 pub(crate) mod places;
 pub(crate) mod rdf;
 pub(crate) mod repair;

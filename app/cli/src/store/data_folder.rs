@@ -11,6 +11,16 @@ use std::path::{Path, PathBuf};
 /// Files of which a store's folder has at least one.
 const OF_A_STORE: &[&str] = &["source.db", "hub.db", "tokens.json"];
 
+/// Folder with the unfinished store of a migration, in the folder of the store.
+pub(crate) const MIGRATION: &str = "migration";
+
+/// The refusal of a store to which a migration is not complete.
+pub(crate) fn unfinished(store: &str) -> UsageError {
+    UsageError(format!(
+        "a migration to the store `{store}` is not complete (help: run `abreast migrate` again with the same arguments; it continues)"
+    ))
+}
+
 /// The folder of a store that this run opens. Dropping the value between [`Self::locked`] and
 /// [`Self::keep`] removes all files and folders that the run created, so that a failed start leaves
 /// nothing behind.

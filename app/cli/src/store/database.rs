@@ -21,10 +21,12 @@ mod connected {
         Timestamp, WorkOnRequest,
     };
     use crate::program::errors::UsageError;
+    use crate::store::data_folder::unfinished;
     use crate::store::database_password;
     use abreast_maintenance::{DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
     use abreast_source::WatchNote;
     use abreast_store::hub::{DatabaseInspection, LeaseInspection, NodeInspection, NodeOptions};
+    use abreast_store::migrate::MigratedStore;
     use abreast_store::{PostgresDatabase, PostgresLeases, PostgresOptions};
     use abreast_webtypes::visible;
     use anyhow::{Context as _, bail};
@@ -44,11 +46,28 @@ mod connected {
         /// # Errors
         /// The password cannot be read, or the database cannot be opened.
         pub(crate) fn connect(config: &DatabaseConfig) -> Result<Self> {
+            let database = Self::connect_to_migrate(config)?;
+            if abreast_store::migrate::is_unfinished(&database.postgres)? {
+                bail!(unfinished(&config.shown()));
+            }
+            Ok(database)
+        }
+
+        /// As [`Self::connect`], also if a migration to the database is not complete.
+        ///
+        /// # Errors
+        /// As [`Self::connect`].
+        pub(crate) fn connect_to_migrate(config: &DatabaseConfig) -> Result<Self> {
             let database = Self::options(config)?.connect(&config.url);
             let database =
                 database.with_context(|| format!("cannot open the database {}", config.shown()))?;
             let node = NodeOptions { name: config.node.clone(), lease: config.lease };
             Ok(Self { postgres: database, node, leases: Arc::default() })
+        }
+
+        /// The database as the store of a migration.
+        pub(crate) fn migrated(&self) -> MigratedStore {
+            MigratedStore::Database(self.postgres.clone())
         }
 
         /// The change log.

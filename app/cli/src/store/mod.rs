@@ -7,6 +7,12 @@ pub(crate) mod database;
 #[cfg(feature = "postgres")]
 mod database_password;
 pub(crate) mod log_access;
+#[cfg(feature = "postgres")]
+pub(crate) mod migrated_contents;
+#[cfg(feature = "postgres")]
+pub(crate) mod migration;
+#[cfg(feature = "postgres")]
+pub(crate) mod migration_options;
 pub(crate) mod open_set;
 pub(crate) mod rdf_files;
 pub(crate) mod served;

@@ -3,7 +3,9 @@
 
 use crate::config::database::{DatabaseConfig, THROUGH_A_SERVER};
 use crate::program::errors::{ExitCodeError, UsageError};
-use crate::store::data_folder::{NewData, refuse_database, refuse_published};
+use crate::store::data_folder::{
+    MIGRATION, NewData, refuse_database, refuse_published, unfinished,
+};
 use crate::store::database::{BUCKET, Database};
 use abreast_contents::Contents;
 use abreast_core::contents::{ContentStore, ErrorKind};
@@ -32,6 +34,8 @@ pub(crate) enum Task {
     Record,
     /// To read or change existing data; creates neither folder nor store.
     Read,
+    /// To copy existing data to another store; creates neither folder nor store.
+    Move,
 }
 
 impl Task {
@@ -51,6 +55,9 @@ impl Task {
                 ),
                 10,
             ),
+            Self::Move => {
+                (format!("another abreast uses the store `{shown}` (help: stop it first)"), 10)
+            }
             Self::Record | Self::Read => (
                 format!(
                     "a server has the store `{shown}` open\n  help: go through it: --server URL instead of --data or --config"
@@ -134,7 +141,14 @@ struct Shared {
 }
 
 /// Checks that a bucket answers and is that of all nodes. The first node records the address in the database.
-fn check_bucket(records: &dyn Records, url: &str, contents: &dyn ContentStore) -> Result<()> {
+///
+/// # Errors
+/// The bucket is another one, or cannot be used.
+pub(crate) fn check_bucket(
+    records: &dyn Records,
+    url: &str,
+    contents: &dyn ContentStore,
+) -> Result<()> {
     // A request for an object does not distinguish a missing bucket from a missing object.
     match contents.visit(0, &mut |_| ControlFlow::Break(())) {
         Err(error) if error.kind() == ErrorKind::Busy => {
@@ -192,12 +206,16 @@ impl Stores {
 
     /// As [`Self::open`], with the error if another process has the folder.
     fn open_as(data: &Path, task: Task, locked: ExitCodeError) -> Result<Self> {
+        let is_existing = matches!(task, Task::Read | Task::Move);
         refuse_database(data, THROUGH_A_SERVER)?;
         abreast_maintenance::refuse_backup(data)?;
-        if task != Task::Read {
+        if data.join(MIGRATION).exists() {
+            bail!(unfinished(&data.display().to_string()));
+        }
+        if !is_existing {
             refuse_published(data)?;
         }
-        let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
+        let new = if is_existing { None } else { Some(NewData::make(data)?) };
         if matches!(task, Task::Serve | Task::Record)
             && let Some(prefix) = as_owner(data)
         {
@@ -323,8 +341,8 @@ impl Stores {
     /// The store cannot be read.
     pub(crate) fn former_sets(&self) -> Result<Vec<FormerSet>> {
         match self.database() {
-            // Sets of a database cannot be renamed.
-            Some(_) => Ok(Vec::new()),
+            // Sets of a database cannot be renamed, but a migrated store has their former names.
+            Some(database) => Ok(abreast_store::former_sets_in(&*database.records())?),
             None => Ok(abreast_store::former_sets(&self.path("source.db"))?),
         }
     }

@@ -105,6 +105,7 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
         &["repair", missing],
         &["backup", missing, "DIR/backups"],
         &["restore", missing, "DIR/restored"],
+        &["migrate", missing, "DIR/moved"],
         &["doctor", missing, "--listen", "127.0.0.1:0"],
         &["doctor", url, "--ca-file", missing, "--listen", "127.0.0.1:0"],
         &["config", "check", missing],

@@ -54,6 +54,7 @@ mod logins;
 mod maintenance;
 mod many;
 mod memory;
+mod migrate;
 mod old_backups;
 mod on_change;
 #[cfg(feature = "otlp")]

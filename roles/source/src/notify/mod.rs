@@ -21,7 +21,7 @@ mod state_file;
 pub use crate::notify::error::NotifyError;
 pub use notifier::{Notifier, Published};
 pub use state_file::{
-    NotifiedPlace, check_notified, notified_path, rename_in_record, topics_of_set,
+    NotifiedPlace, check_notified, copy_notified, notified_path, rename_in_record, topics_of_set,
 };
 
 use std::time::Duration;

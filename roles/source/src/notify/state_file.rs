@@ -287,6 +287,19 @@ pub fn notified_path(store: &Path) -> PathBuf {
     store.join("notified.json")
 }
 
+/// Copies the record of notified documents to another store, in which no notifier runs.
+///
+/// # Errors
+/// The record is damaged, or cannot be read or written.
+pub fn copy_notified(from: &NotifiedPlace, to: &NotifiedPlace) -> io::Result<()> {
+    let (topics, _) = from.read()?;
+    if topics.is_empty() {
+        return Ok(());
+    }
+    let (_, revision) = to.read()?;
+    StateFile { place: to.clone(), revision, topics, changed: true }.save()
+}
+
 /// Checks the file of a notifier for damage. A missing file is not damaged.
 ///
 /// # Errors
