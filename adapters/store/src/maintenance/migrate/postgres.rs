@@ -138,8 +138,21 @@ fn param(value: &Value) -> Param {
     }
 }
 
+/// The rows that a statement reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    First,
+    /// After a place.
+    After,
+    /// After a place, in the same set: otherwise the planner would read all rows of the set, since
+    /// the index has only the first characters of keys.
+    InSet,
+    /// In the sets after that of a place.
+    NextSets,
+}
+
 /// The statement that reads a part of a table.
-fn select(table: &Table, is_first: bool) -> String {
+fn select(table: &Table, from: From) -> String {
     let mut columns: Vec<String> = table.columns.iter().map(read_of).collect();
     // The place of the row follows its columns.
     columns.extend(table.postgres_order.iter().map(|(read, kind)| match kind {
@@ -153,10 +166,18 @@ fn select(table: &Table, is_first: bool) -> String {
     });
     let order: Vec<String> = order.collect();
     let (order, count) = (order.join(", "), order.len());
-    let parameters: Vec<String> = (2..2 + count).map(|number| format!("${number}")).collect();
-    let condition = match is_first {
-        true => String::new(),
-        false => format!("WHERE ({order}) > ({})", parameters.join(", ")),
+    let parameters = |from: usize| -> String {
+        (from..2 + count).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
+    };
+    let set = format!("{}.set_id", table.name);
+    let condition = match from {
+        From::First => String::new(),
+        From::After => format!("WHERE ({order}) > ({})", parameters(2)),
+        From::InSet => {
+            let rest = order.strip_prefix(&format!("{set}, ")).unwrap_or(&order);
+            format!("WHERE {set} = $2 AND ({rest}) > ({})", parameters(3))
+        }
+        From::NextSets => format!("WHERE {set} > $2"),
     };
     let (columns, name) = (columns.join(", "), table.name);
     let body = table.apart.as_ref().map(|apart| table.columns[apart.column].postgres.read);
@@ -304,13 +325,27 @@ impl Side for PostgresSide {
         if after.is_none() {
             self.limit = FIRST;
         }
-        let (sql, most) = (select(table, after.is_none()), self.limit.min(limit));
+        let most = self.limit.min(limit);
+        let has_sets = table.postgres_order[0].0 == "set_id";
+        let steps: &[From] = match after {
+            None => &[From::First],
+            Some(_) if has_sets => &[From::InSet, From::NextSets],
+            Some(_) => &[From::After],
+        };
         let client = &*self.database.client;
         let (rows, next) = repeat(&doing, || {
             let mut statements = Statements::snapshot(client)?;
-            let mut params: Vec<Param> = params![most as i64 => INT8].into();
-            params.extend(after.unwrap_or_default().iter().map(param));
-            let found = statements.query(&sql, &params)?;
+            let mut found = Vec::new();
+            for from in steps {
+                let mut params: Vec<Param> = params![most as i64 => INT8].into();
+                let place = after.unwrap_or_default();
+                let used = if *from == From::NextSets { 1 } else { place.len() };
+                params.extend(place.iter().take(used).map(param));
+                found = statements.query(&select(table, *from), &params)?;
+                if !found.is_empty() {
+                    break;
+                }
+            }
             statements.commit()?;
             let count = table.columns.len();
             let mut rows = Vec::with_capacity(found.len());
@@ -325,9 +360,8 @@ impl Side for PostgresSide {
                     .map(|(index, (_, kind))| read_value(row, count + index, *kind))
                     .collect::<Result<Vec<Value>, Failure>>()
             });
-            // A part of large rows may have fewer than the limit.
-            let is_last = found.is_empty() || (found.len() < most && table.apart.is_none());
-            Ok((rows, place.transpose()?.filter(|_| !is_last)))
+            // A part of large rows, or the last part of a set, may have fewer than the limit.
+            Ok((rows, place.transpose()?))
         })?;
         let bytes: usize = rows.iter().map(|row| size_of(row)).sum();
         let fitting = PART_BYTES * rows.len() / bytes.max(1);
