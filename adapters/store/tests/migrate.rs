@@ -12,7 +12,7 @@ use abreast_core::{
     NewNotification, NewSet, Offset, PageRule, Payload, Position, ShardRule, State, TopicLog,
     append, publish,
 };
-use abreast_store::hub::{PostgresHub, SqliteHub};
+use abreast_store::hub::{NodeOptions, PostgresHub, SqliteHub};
 use abreast_store::migrate::{MigratedStore, MigratedTable, Migration, MigrationOptions};
 use abreast_store::{
     FormerSet, NowAt, PostgresDatabase, PostgresOptions, Removal, SqliteLog, SqliteOptions,
@@ -319,7 +319,7 @@ fn a_store_moves_to_postgres_and_back_unchanged() {
     drop(own);
     let hubs: [Box<dyn abreast_core::hub::HubStore>; 2] = [
         Box::new(SqliteHub::open(&back.path().join("hub.db"), clock()).unwrap()),
-        Box::new(database.hub(Default::default()).unwrap()),
+        Box::new(database.hub(NodeOptions::default()).unwrap()),
     ];
     for hub in hubs {
         let topic = hub.find_topic("http://example.org/topic/a").unwrap().unwrap();
@@ -386,7 +386,7 @@ fn a_migration_refuses_stores_that_do_not_fit() {
     assert!(refused.contains("is not complete"), "{refused}");
     migrate(&one, &to, MigrationOptions::default()).unwrap();
     assert!(refusal(&one, &to).contains("is not empty"));
-    let hub: PostgresHub = database.hub(Default::default()).unwrap();
+    let hub: PostgresHub = database.hub(NodeOptions::default()).unwrap();
     abreast_core::hub::HubNodes::renew(&hub).unwrap();
     assert!(refusal(&to, &one).contains("in use by the node"));
 }

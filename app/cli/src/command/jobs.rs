@@ -1,7 +1,7 @@
 //! Mirrors in a configuration file: jobs with the options of `sync`, and the origin of each value.
 //!
 //! A job is turned into a command line, so it has the same options, and is checked the same way.
-//! What is given by flag or in the environment comes first and is left out of it.
+//! Options given by flag or in the environment come first, and are left out.
 
 mod command_line;
 mod faults;

@@ -166,7 +166,7 @@ fn open_destination(place: &Place) -> Result<Opened> {
         for entry in fs::read_dir(folder)? {
             if entry?.file_name() != LOCK {
                 bail!(UsageError(format!(
-                    "the folder `{shown}` is not empty (help: give a folder that does not exist)"
+                    "the folder `{shown}` is not empty (help: give a folder that does not exist; if a migration to it has ended, start the server with it)"
                 )));
             }
         }
@@ -273,10 +273,8 @@ pub(crate) fn migrate(options: &Options<'_>) -> Result<Report> {
     migration.copy_rows()?;
     copy_records(&from, &to)?;
     // A destination without a bucket is refused before the comparison.
-    let contents = match migration.needed_contents(&[], 1)?.is_empty() {
-        true => None,
-        false => Some(contents_of(&to, temporary.path())?),
-    };
+    let needs_contents = !migration.needed_contents(&[], 1)?.is_empty();
+    let contents = needs_contents.then(|| contents_of(&to, temporary.path())).transpose()?;
     if let Some(contents) = &contents {
         let source = source_of(&from, temporary.path())?;
         let CopiedContents { copied, bytes, present } =

@@ -3,6 +3,7 @@
 
 use crate::config::{ServeConfig, SetConfig};
 use crate::program::errors::UsageError;
+use crate::store::data_folder::{MIGRATION, unfinished};
 use crate::store::stores::{Stores, Task};
 use abreast_core::{ChangeLog, ResourceSet};
 use abreast_source::publish::{ServedSet, ServedSets};
@@ -110,6 +111,9 @@ pub(crate) fn check_new(config: &ServeConfig) -> Result<bool> {
     let data = &config.data;
     if has_store(data)? {
         return Ok(false);
+    }
+    if data.join(MIGRATION).exists() {
+        bail!(unfinished(&data.display().to_string()));
     }
     if config.new_store {
         return Ok(true);

@@ -127,7 +127,9 @@ fn digest_set(
     let mut first = 1;
     loop {
         let read = log.pages(set, first, PAGES)?;
-        read.iter().for_each(|page| pages.add(page));
+        for page in &read {
+            pages.add(page);
+        }
         let Some(last) = read.last().filter(|_| read.len() == PAGES) else { break };
         first = last.number + 1;
     }

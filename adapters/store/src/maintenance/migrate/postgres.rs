@@ -160,9 +160,8 @@ fn select(table: &Table, from: From) -> String {
         Kind::Flag | Kind::Text | Kind::Error | Kind::Bytes => (*read).to_owned(),
     }));
     // A name without its table would be that of a column of the result.
-    let order = table.postgres_order.iter().map(|(read, _)| match read.contains('(') {
-        true => (*read).to_owned(),
-        false => format!("{}.{read}", table.name),
+    let order = table.postgres_order.iter().map(|(read, _)| {
+        if read.contains('(') { (*read).to_owned() } else { format!("{}.{read}", table.name) }
     });
     let order: Vec<String> = order.collect();
     let (order, count) = (order.join(", "), order.len());

@@ -51,11 +51,11 @@ pub fn complete_folder(folder: &Path) -> Result<(), LogError> {
     side.finish()
 }
 
+/// The source and the destination.
+type Sides = (Box<dyn Side>, Box<dyn Side>);
+
 /// The stores of a migration, after the check that a migration between them is possible.
-fn sides(
-    from: MigratedStore,
-    to: MigratedStore,
-) -> Result<(Box<dyn Side>, Box<dyn Side>), LogError> {
+fn sides(from: MigratedStore, to: MigratedStore) -> Result<Sides, LogError> {
     match (from, to) {
         (MigratedStore::Folder(from), MigratedStore::Database(to)) => {
             let to = PostgresSide::new(to);
@@ -127,7 +127,7 @@ impl<'o> Migration<'o> {
         }
         if !is_new && !is_continued {
             return Err(refused(
-                "the destination is not empty\n  help: use an empty database, or a folder that does not exist",
+                "the destination is not empty\n  help: use an empty database, or a folder that does not exist; if a migration to it has ended, start the server with it",
             ));
         }
         if !is_continued {

@@ -114,6 +114,9 @@ pub(crate) enum Derived {
     Number(&'static str, i64),
 }
 
+/// Computes the checksum of a row. `None` if a value is missing.
+type SumOf = fn(&[Value]) -> Option<i64>;
+
 /// A table of both kinds of databases.
 pub(crate) struct Table {
     /// The name in SQLite, and with the schema `abreast` in PostgreSQL.
@@ -125,8 +128,8 @@ pub(crate) struct Table {
     /// The expressions by whose order PostgreSQL reads rows, which an index has.
     pub(crate) postgres_order: &'static [(&'static str, Kind)],
     pub(crate) derived: &'static [Derived],
-    /// Computes the checksum of a row, which only SQLite has. `None` if a value is missing.
-    pub(crate) sum: Option<fn(&[Value]) -> Option<i64>>,
+    /// The checksum of a row, which only SQLite has.
+    pub(crate) sum: Option<SumOf>,
     /// The column whose bytes SQLite has in another table.
     pub(crate) apart: Option<Apart>,
 }

@@ -79,7 +79,9 @@ mod tests {
 
     fn digest(rows: &[&[Value]]) -> RowsDigest {
         let mut digest = RowsDigest::default();
-        rows.iter().for_each(|row| digest.add(row.iter()));
+        for row in rows {
+            digest.add(row.iter());
+        }
         digest
     }
 
