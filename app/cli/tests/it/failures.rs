@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::process::Output;
 
 /// Every command with `--json`, so that it fails.
-const FAILING: [&[&str]; 24] = [
+const FAILING: [&[&str]; 25] = [
     &["build", "DIR/missing", "--out", "DIR/site", "--base-url", "https://example.org/", "--copy"],
     &["sync", "http://127.0.0.1:1/", "DIR/copy", "--retries", "0"],
     &["audit", "http://127.0.0.1:1/", "DIR/full", "--retries", "0"],
@@ -22,6 +22,7 @@ const FAILING: [&[&str]; 24] = [
     &["repair", "DIR/full"],
     &["backup", "DIR/full", "DIR/backup"],
     &["restore", "DIR/missing", "DIR/new"],
+    &["migrate", "DIR/missing", "DIR/new"],
     &["drop", "DIR/full", "papers", "--yes"],
     &["set", "list", "--data", "DIR/missing"],
     &["set", "remove", "papers", "--data", "DIR/full", "--yes"],
