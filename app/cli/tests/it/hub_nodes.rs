@@ -512,7 +512,7 @@ fn settings_of_a_node_are_checked() {
     refused(&["hub", "--data", &url], "`scratch`: a node needs a folder");
     refused(&["serve", ".", "--data", &url], "`contents`: the set has contents or files");
     for command in ["import", "log"] {
-        refused(&[command, "a", "--data", &url], "needs the folder of a store");
+        refused(&[command, "a", "--data", &url], "cannot open the database");
     }
     let answer = run(abreast().args(["token", "list", "--data", &url]));
     let text = String::from_utf8_lossy(&answer.stderr).into_owned();
