@@ -12,6 +12,9 @@ use tempfile::TempDir;
 const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
                       SignedHeaders=host, Signature=0";
 
+/// Runs moto, with reads and conditional writes that are atomic.
+const ATOMIC: &str = include_str!("s3_server.py");
+
 /// Moto on a free port of this machine, which is killed when the test ends.
 pub struct S3Server {
     address: SocketAddr,
@@ -26,8 +29,8 @@ impl S3Server {
         let address = unused_address();
         let log = TempDir::new().unwrap();
         let path = log.path().join("log");
-        let mut command = Command::new(program);
-        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
+        let mut command = Command::new(program.with_file_name("python"));
+        command.args(["-c", ATOMIC, &address.port().to_string()]);
         let output = File::create(&path).unwrap();
         command.stdout(Stdio::null()).stderr(output);
         let mut running = Running::start(&mut command);
