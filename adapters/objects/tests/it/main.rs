@@ -1,6 +1,7 @@
 //! Contents in an object store: in memory, and in a server that speaks S3.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
+mod aged;
 mod contract;
 mod made;
 mod moto;
@@ -39,8 +40,8 @@ fn options(grace: Duration, answer_limit: Duration) -> S3ContentsOptions {
     options
 }
 
-/// A node that uses a store in memory.
-fn node(backend: &Arc<InMemory>, options: S3ContentsOptions) -> S3Contents {
+/// A node that uses a store.
+fn node(backend: &Arc<impl ObjectStore>, options: S3ContentsOptions) -> S3Contents {
     let backend: Arc<dyn ObjectStore> = Arc::clone(backend) as _;
     S3Contents::of(Bucket::of(backend, "a/prefix").unwrap(), options)
 }

@@ -2,10 +2,10 @@
 
 use abreast_core::contents::ContentStore as _;
 use abreast_objects::object_store::ObjectStore;
-use abreast_objects::object_store::aws::AmazonS3Builder;
-use abreast_objects::{BucketOptions, S3Contents, S3ContentsOptions};
+use abreast_objects::{Bucket, BucketOptions, S3Contents, S3ContentsOptions};
 use abreast_testkit::s3::{S3Server, settings};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) struct Moto {
@@ -26,18 +26,14 @@ impl Moto {
     }
 
     /// The bucket itself.
-    pub(crate) fn backend(&self) -> impl ObjectStore + use<> {
+    pub(crate) fn backend(&self) -> Arc<dyn ObjectStore> {
         self.backend_of("bucket")
     }
 
     /// A bucket with this name.
-    pub(crate) fn backend_of(&self, bucket: &str) -> impl ObjectStore + use<> {
-        let settings = settings(self.address);
-        let mut builder = AmazonS3Builder::new().with_url(format!("s3://{bucket}"));
-        for (name, value) in settings {
-            builder = builder.with_config(name.parse().unwrap(), value);
-        }
-        builder.build().unwrap()
+    pub(crate) fn backend_of(&self, bucket: &str) -> Arc<dyn ObjectStore> {
+        let (url, settings) = (format!("s3://{bucket}"), settings(self.address));
+        Arc::clone(Bucket::open(&BucketOptions { url, settings }).unwrap().backend())
     }
 
     /// Whether the bucket has uploads that did not end.

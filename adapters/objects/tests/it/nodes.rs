@@ -1,5 +1,6 @@
 //! Several nodes put and remove the same contents.
 
+use crate::aged::Aged;
 use crate::moto::Moto;
 use crate::{bytes_of, key_of, keys, kind, node, options, wait, write};
 use abreast_core::contents::{ContentStore as _, ErrorKind, address_of};
@@ -42,13 +43,13 @@ fn two_nodes_put_the_same_bytes_at_once() {
 
 #[test]
 fn a_content_that_is_renewed_during_its_removal_stays() {
-    let backend = Arc::default();
-    let grace = Duration::from_secs(2);
+    let grace = Duration::from_secs(3_600);
+    let backend = Arc::new(Aged::new(Arc::new(InMemory::new()), grace));
     let [one, other] = [(); 2].map(|()| node(&backend, options(grace, Duration::from_secs(5))));
     for length in [10, 100_000] {
         let bytes = bytes_of(length, 2);
         let id = one.put_bytes(&bytes).unwrap().id();
-        thread::sleep(grace);
+        backend.pass();
         let mut needed = || {
             drop(other.put_bytes(&bytes).unwrap());
             false
