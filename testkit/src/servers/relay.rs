@@ -23,7 +23,7 @@ struct Shared {
     server: u16,
     seed: u64,
     /// Of so many commits one is lost, and of one the answer.
-    share: AtomicU64,
+    share: u64,
     lost: AtomicU64,
     is_cut: AtomicBool,
     is_stopped: AtomicBool,
@@ -36,8 +36,8 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (is_cut, is_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (share, lost) = (AtomicU64::new(share), AtomicU64::new(0));
-        let shared = Arc::new(Shared { server, seed, share, lost, is_cut, is_stopped });
+        let shared =
+            Arc::new(Shared { server, seed, share, lost: AtomicU64::new(0), is_cut, is_stopped });
         let of_thread = Arc::clone(&shared);
         let thread = Some(std::thread::spawn(move || accept(&listener, &of_thread)));
         Self { port, shared, thread }
@@ -47,11 +47,6 @@ impl Relay {
     pub fn url(&self, url: &str) -> String {
         let (own, relayed) = (format!(":{}/", self.shared.server), format!(":{}/", self.port));
         url.replace(&own, &relayed)
-    }
-
-    /// Changes the share of lost commits; none are lost with `u64::MAX`.
-    pub fn lose(&self, share: u64) {
-        self.shared.share.store(share, SeqCst);
     }
 
     /// How many answers to commits were lost.
@@ -116,7 +111,7 @@ fn forward(mut client: &TcpStream, mut database: &TcpStream, mut random: Random,
     while let Ok(read) = client.read(&mut bytes) {
         shared.wait_while_cut();
         let is_commit = bytes[..read].windows(7).any(|window| window == b"COMMIT\0");
-        let fault = if is_commit { random.below(shared.share.load(SeqCst)) } else { u64::MAX };
+        let fault = if is_commit { random.below(shared.share) } else { u64::MAX };
         if read == 0 || fault == 0 || database.write_all(&bytes[..read]).is_err() {
             break;
         }

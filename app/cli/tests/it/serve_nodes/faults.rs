@@ -19,7 +19,6 @@ pub(super) fn fail(nodes: &mut Nodes, server: &mut Postgres, kind: u64, random: 
             drop(nodes.running[node].take());
             sleep(Duration::from_millis(500));
             nodes.run(node);
-            nodes.until_ready(node);
         }
         1 => {
             nodes.signal(node, "-STOP");

@@ -6,7 +6,7 @@ use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::relay::Relay;
 use abreast_testkit::s3::{S3Server, settings};
-use abreast_testkit::{Running, eventually, eventually_some, run};
+use abreast_testkit::{Running, eventually_ok, eventually_some, run};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Nodes {
         for folder in ["papers", "people"] {
             std::fs::create_dir(place.join(folder)).unwrap();
         }
-        let relay = |number| Relay::start(server.port(), u64::MAX, number as u64 + 1);
+        let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
         let relays = (0..NODES).map(relay).collect();
         let mut nodes =
             Self { place, bucket, relays, database, addresses, running, balancer, token };
@@ -111,8 +111,6 @@ impl Nodes {
     }
 
     pub(super) fn run(&mut self, number: usize) {
-        // A node that loses its database while it starts ends, and its service manager starts it again.
-        self.relays[number].lose(u64::MAX);
         let log = self.place.join(format!("{number}.log"));
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = self.command(number, CONTENTS);
@@ -131,11 +129,15 @@ impl Nodes {
     }
 
     pub(super) fn until_ready(&self, number: usize) {
-        eventually("the node is ready", || {
-            get(&self.addresses[number].to_string(), "/readyz")
-                .is_some_and(|(status, text)| status == 200 && text == b"ready\n")
+        eventually_ok("the node is ready", || {
+            match get(&self.addresses[number].to_string(), "/readyz") {
+                Some((200, text)) if text == b"ready\n" => Ok(()),
+                answer => {
+                    let log = std::fs::read_to_string(self.place.join(format!("{number}.log")));
+                    Err(format!("{answer:?}\n{}", log.unwrap_or_default()))
+                }
+            }
         });
-        self.relays[number].lose(LOST_COMMITS);
     }
 
     pub(super) fn signal(&self, number: usize, signal: &str) {
