@@ -13,7 +13,9 @@ use abreast_core::{
     append, publish,
 };
 use abreast_store::hub::{NodeOptions, PostgresHub, SqliteHub};
-use abreast_store::migrate::{MigratedStore, MigratedTable, Migration, MigrationOptions};
+use abreast_store::migrate::{
+    MigratedStore, MigratedTable, Migration, MigrationOptions, identity_of, migrated_from,
+};
 use abreast_store::{
     FormerSet, NowAt, PostgresDatabase, PostgresOptions, Removal, SqliteLog, SqliteOptions,
     drop_set, former_sets, former_sets_in, rename_set,
@@ -389,6 +391,28 @@ fn a_migration_refuses_stores_that_do_not_fit() {
     let hub: PostgresHub = database.hub(NodeOptions::default()).unwrap();
     abreast_core::hub::HubNodes::renew(&hub).unwrap();
     assert!(refusal(&to, &one).contains("in use by the node"));
+}
+
+#[test]
+fn an_attempt_that_ended_before_its_first_record_is_repeated() {
+    let name = "an_attempt_that_ended_before_its_first_record_is_repeated";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let (one, folder) = (full_store(), tempfile::tempdir().unwrap());
+    let from = MigratedStore::Folder(one.path().to_owned());
+    let database = MigratedStore::Database(connect(&server.create("store")));
+    migrate(&from, &database, MigrationOptions::default()).unwrap();
+    let MigratedStore::Database(connected) = &database else { unreachable!() };
+    assert_eq!(migrated_from(connected).unwrap(), Some(identity_of(&from).unwrap()));
+    // The databases of a folder exist, and have neither rows nor a record.
+    let to = MigratedStore::Folder(folder.path().to_owned());
+    drop(open_log(folder.path()));
+    drop(SqliteHub::open(&folder.path().join("hub.db"), clock()).unwrap());
+    migrate(&database, &to, MigrationOptions::default()).unwrap();
+    assert!(identity_of(&to).unwrap().contains("sets"));
+    // A store with rows is not replaced.
+    let again = migrate(&database, &to, MigrationOptions::default()).unwrap_err();
+    assert!(again.to_string().contains("is not empty"), "{again}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ FROM and TO are a folder, the URL of a PostgreSQL database, or a configuration f
 exactly one is a folder. Stop all servers first, and start them with TO afterwards: nothing is changed in FROM.
 
 Positions, times, URLs and tokens do not change, so copies and subscribers notice nothing. Dumps, snapshots and archived lists are
-made again. An interrupted run continues when it is run again. Until a run ends with exit code 0, no server starts with TO.
+made again. An interrupted run continues when it is run again; after the end, another run changes nothing. Until a run ends with exit code 0, no server starts with TO.
 
 All rows are compared at the end, and some stored contents are read back. docs/nodes.md describes a move step by step.
 
@@ -89,6 +89,13 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<ExitCode> {
     };
     if args.json {
         json(&report);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if report.complete_before {
+        line(&format!(
+            "{} was completed by an earlier run; `{}` is unchanged",
+            report.to, report.from
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     crate::command::backup::print_sets(&report.sets);

@@ -4,8 +4,7 @@ use crate::config::File;
 use crate::config::database::{DatabaseConfig, database_url};
 use crate::program::errors::UsageError;
 use crate::store::data_folder::{MIGRATION, refuse_published};
-use crate::store::database::BUCKET;
-use crate::store::database::Database;
+use crate::store::database::{BUCKET, Database};
 use crate::store::migrated_contents::{ContentSource, CopiedContents, copy_contents, read_back};
 use crate::store::migration_options::Options;
 use crate::store::stores::{Stores, Task, check_bucket, token_place};
@@ -15,7 +14,9 @@ use abreast_core::{ErrorKind, Lease};
 use abreast_folder::{Folder, Locked};
 use abreast_maintenance::{BackedUpSet, StateFolders};
 use abreast_source::notify::{NotifiedPlace, copy_notified, notified_path};
-use abreast_store::migrate::{MigratedStore, Migration, MigrationOptions, complete_folder};
+use abreast_store::migrate::{
+    MigratedStore, Migration, MigrationOptions, complete_folder, identity_of, migrated_from,
+};
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,8 +24,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// File whose existence shows that all data of an unfinished store are verified.
-const VERIFIED: &str = "verified";
+/// File with the identity of the source: in the folder of an unfinished store whose data are all
+/// verified, and later in the folder of the store.
+const MIGRATED: &str = "migrated";
 /// File with the lock of a store, in its folder.
 const LOCK: &str = "source.lock";
 
@@ -36,6 +38,8 @@ pub(crate) struct Report {
     pub(crate) to: String,
     /// Whether an earlier run was interrupted.
     pub(crate) continued: bool,
+    /// Whether an earlier run had ended.
+    pub(crate) complete_before: bool,
     pub(crate) sets: Vec<BackedUpSet>,
     /// Rows of all tables.
     pub(crate) rows: u64,
@@ -103,6 +107,15 @@ impl Opened {
         }
     }
 
+    /// The identity of the store that an earlier run moved here.
+    fn migrated_from(&self) -> Result<Option<String>> {
+        let folder = match &self.store {
+            MigratedStore::Database(database) => return Ok(migrated_from(database)?),
+            _ => self.folder.parent().unwrap_or(&self.folder),
+        };
+        identity_in(folder)
+    }
+
     fn database(config: &DatabaseConfig, is_source: bool) -> Result<Self> {
         let connected = if is_source {
             Database::connect(config)?
@@ -142,6 +155,16 @@ fn open_source(place: &Place) -> Result<Opened> {
     Ok(Opened { store, folder, database: None, _lock: Some(Box::new(stores)) })
 }
 
+/// The identity in the file of a folder, if there is one.
+fn identity_in(folder: &Path) -> Result<Option<String>> {
+    let file = folder.join(MIGRATED);
+    match fs::read_to_string(&file) {
+        Ok(identity) => Ok(Some(identity)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", file.display())),
+    }
+}
+
 /// Opens the new store. In a folder, its data are in a folder of their own until they are complete.
 fn open_destination(place: &Place) -> Result<Opened> {
     let folder = match place {
@@ -162,7 +185,8 @@ fn open_destination(place: &Place) -> Result<Opened> {
         });
     };
     let unfinished = folder.join(MIGRATION);
-    if !unfinished.exists() {
+    let is_complete = identity_in(folder)?.is_some();
+    if !is_complete && !unfinished.exists() {
         for entry in fs::read_dir(folder)? {
             if entry?.file_name() != LOCK {
                 bail!(UsageError(format!(
@@ -171,8 +195,10 @@ fn open_destination(place: &Place) -> Result<Opened> {
             }
         }
     }
-    crate::program::there::make_folder(&unfinished)
-        .with_context(|| format!("cannot make the folder `{}`", unfinished.display()))?;
+    if !is_complete {
+        crate::program::there::make_folder(&unfinished)
+            .with_context(|| format!("cannot make the folder `{}`", unfinished.display()))?;
+    }
     let store = MigratedStore::Folder(unfinished.clone());
     Ok(Opened { store, folder: unfinished, database: None, _lock: Some(Box::new(lock)) })
 }
@@ -183,14 +209,22 @@ fn publish(unfinished: &Path) -> Result<()> {
     let folder = unfinished.parent().unwrap_or(unfinished);
     for entry in fs::read_dir(unfinished).with_context(task)? {
         let name = entry.with_context(task)?.file_name();
-        if name != VERIFIED {
+        if name != MIGRATED {
             fs::rename(unfinished.join(&name), folder.join(&name)).with_context(task)?;
         }
     }
     sync_folder(folder).with_context(task)?;
-    fs::remove_file(unfinished.join(VERIFIED)).with_context(task)?;
-    fs::remove_dir(unfinished).with_context(task)?;
-    sync_folder(folder).with_context(task)
+    fs::rename(unfinished.join(MIGRATED), folder.join(MIGRATED)).with_context(task)?;
+    remove_unfinished(unfinished).with_context(task)
+}
+
+/// Removes the empty folder of a store that is complete.
+fn remove_unfinished(unfinished: &Path) -> std::io::Result<()> {
+    match fs::remove_dir(unfinished) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    sync_folder(unfinished.parent().unwrap_or(unfinished))
 }
 
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
@@ -253,7 +287,28 @@ pub(crate) fn migrate(options: &Options<'_>) -> Result<Report> {
     let (from, to) = (open_source(&from_place)?, open_destination(&to_place)?);
     let temporary = tempfile::tempdir().context("cannot make a folder for temporary files")?;
     let mut report = Report { from: from_place.shown(), to: to_place.shown(), ..Report::default() };
-    if to.folder.join(VERIFIED).is_file() {
+    let identity = identity_of(&from.store)?;
+    let is_of_source = |known: &str| -> Result<()> {
+        if known != identity {
+            bail!(UsageError(format!(
+                "`{}` is a copy of another store, or `{}` has changed since (help: give an empty database, or a folder that does not exist)",
+                report.to, report.from
+            )));
+        }
+        Ok(())
+    };
+    if let Some(known) = to.migrated_from()? {
+        is_of_source(&known)?;
+        if to.database.is_none() {
+            remove_unfinished(&to.folder)?;
+        }
+        report.complete_before = true;
+        return Ok(report);
+    }
+    if to.database.is_none()
+        && let Some(known) = identity_in(&to.folder)?
+    {
+        is_of_source(&known)?;
         report.continued = true;
         complete_folder(&to.folder)?;
         publish(&to.folder)?;
@@ -298,8 +353,11 @@ pub(crate) fn migrate(options: &Options<'_>) -> Result<Report> {
         .collect();
     drop(contents);
     if to.database.is_none() {
-        let file = fs::File::create(to.folder.join(VERIFIED))
-            .and_then(|file| file.sync_all())
+        // A file that is not whole would have another identity.
+        let partial = to.folder.join(MIGRATED).with_extension("new");
+        let file = fs::write(&partial, migration.source())
+            .and_then(|()| fs::File::open(&partial)?.sync_all())
+            .and_then(|()| fs::rename(&partial, to.folder.join(MIGRATED)))
             .and_then(|()| sync_folder(&to.folder));
         file.with_context(|| format!("cannot write to `{}`", to.folder.display()))?;
         migration.finish()?;

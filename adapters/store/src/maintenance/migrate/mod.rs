@@ -18,5 +18,6 @@ mod value;
 
 pub use options::{
     MigratedSet, MigratedStore, MigratedTable, MigrationOptions, Verified, is_unfinished,
+    migrated_from,
 };
-pub use run::{Migration, complete_folder};
+pub use run::{Migration, complete_folder, identity_of};

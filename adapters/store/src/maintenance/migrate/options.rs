@@ -8,6 +8,9 @@ use std::path::PathBuf;
 /// Names of the records with the state of a migration, of the change log and of the hub. A database
 /// with one of them is not complete.
 pub(crate) const UNFINISHED: [&str; 2] = ["migration/log", "migration/hub"];
+/// Name of the record with the identity of the store that was moved to a database.
+pub(crate) const MIGRATED: &str = "migrated";
+
 /// A store of a migration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -81,6 +84,16 @@ pub fn is_unfinished(database: &PostgresDatabase) -> Result<bool, LogError> {
         }
     }
     Ok(false)
+}
+
+/// The identity of the store that was moved to the database; `None` if no migration to it has ended.
+/// [`identity_of`](super::identity_of) computes that of a store.
+///
+/// # Errors
+/// The database cannot be read.
+pub fn migrated_from(database: &PostgresDatabase) -> Result<Option<String>, LogError> {
+    let record = database.records().record(MIGRATED)?;
+    Ok(record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned()))
 }
 
 /// The error of a migration that was stopped.

@@ -7,7 +7,7 @@ use crate::log::postgres::rows::{content, key_hash};
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_state::SetState;
 use crate::maintenance::former_sets::{FormerSet, RECORD, former_sets_in, to_record};
-use crate::maintenance::migrate::options::UNFINISHED;
+use crate::maintenance::migrate::options::{MIGRATED, UNFINISHED};
 use crate::maintenance::migrate::side::{Numbers, PART_BYTES, Rows, Side, size_of};
 use crate::maintenance::migrate::state::State;
 use crate::maintenance::migrate::table::{Column, Derived, Kind, Part, Table};
@@ -20,7 +20,7 @@ use crate::postgres::statements::{Param, Statements, params};
 use abreast_core::hub::HUB_SHARDS;
 use abreast_core::{ChangeLog, ContentId, ErrorKind, LogError, Records as _, SetId};
 use std::collections::HashMap;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 /// Rows of the first part of a table. Later parts have as many as [`PART_BYTES`] allow.
 const FIRST: usize = 16;
@@ -471,10 +471,13 @@ impl Side for PostgresSide {
         work(&self.database.log()?)
     }
 
-    fn finish(&mut self) -> Result<(), LogError> {
-        const SQL: &str = "DELETE FROM abreast.records WHERE name = ANY ($1)";
+    fn finish(&mut self, from: &str) -> Result<(), LogError> {
+        const SQL: &str = "WITH unfinished AS (DELETE FROM abreast.records WHERE name = ANY ($1)) \
+             INSERT INTO abreast.records (name, revision, bytes) VALUES ($2, 1, $3) ON CONFLICT (name) DO NOTHING";
         let names = UNFINISHED.map(str::to_owned).to_vec();
         let client = &self.database.client;
-        client.query("cannot complete the database", SQL, &[(&names, Type::TEXT_ARRAY)]).map(drop)
+        let params: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&names, Type::TEXT_ARRAY), (&MIGRATED, Type::TEXT), (&from.as_bytes(), Type::BYTEA)];
+        client.query("cannot complete the database", SQL, &params).map(drop)
     }
 }

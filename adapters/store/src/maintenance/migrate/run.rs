@@ -48,7 +48,18 @@ pub fn complete_folder(folder: &Path) -> Result<(), LogError> {
     // Reading the state opens a database that exists.
     side.state(Part::Log)?;
     side.state(Part::Hub)?;
-    side.finish()
+    side.finish("")
+}
+
+/// The identity of a store: a digest of its sets with their pages and shards, and of its topics.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn identity_of(store: &MigratedStore) -> Result<String, LogError> {
+    match store {
+        MigratedStore::Folder(folder) => identity(&mut SqliteSide::source(folder)?),
+        MigratedStore::Database(database) => identity(&mut PostgresSide::new(database.clone())),
+    }
 }
 
 /// The source and the destination.
@@ -92,11 +103,9 @@ impl<'o> Migration<'o> {
         to: MigratedStore,
         options: MigrationOptions<'o>,
     ) -> Result<Self, LogError> {
-        let is_new = match &to {
+        let mut is_new = match &to {
             MigratedStore::Database(database) => PostgresSide::new(database.clone()).is_empty()?,
-            MigratedStore::Folder(folder) => {
-                !["source.db", "hub.db"].iter().any(|name| folder.join(name).exists())
-            }
+            MigratedStore::Folder(_) => true,
         };
         let (mut from, mut to) = sides(from, to)?;
         let mut parts = Vec::new();
@@ -122,7 +131,8 @@ impl<'o> Migration<'o> {
                          help: empty the destination, and start the migration again",
                     ));
                 }
-                None => {}
+                // An attempt may have ended between the creation of a database and its first record.
+                None => is_new = is_new && (!to.has(part) || !has_rows(&mut *to, part)?),
             }
         }
         if !is_new && !is_continued {
@@ -237,12 +247,17 @@ impl<'o> Migration<'o> {
         Ok(Verified { tables: compared_tables, sets })
     }
 
+    /// The identity of the source.
+    pub fn source(&self) -> &str {
+        &self.state[Part::Log as usize].from
+    }
+
     /// Marks the destination as complete.
     ///
     /// # Errors
     /// The store fails.
     pub fn finish(mut self) -> Result<(), LogError> {
-        self.to.finish()
+        self.to.finish(&self.state[Part::Log as usize].from)
     }
 }
 

@@ -73,8 +73,9 @@ pub(crate) trait Side: Send {
         work: &mut dyn FnMut(&dyn ChangeLog) -> Result<(), LogError>,
     ) -> Result<(), LogError>;
 
-    /// Deletes the state of the migration: the store is complete.
-    fn finish(&mut self) -> Result<(), LogError>;
+    /// Deletes the state of the migration: the store is complete. A database records the identity of
+    /// the source.
+    fn finish(&mut self, from: &str) -> Result<(), LogError>;
 }
 
 /// Most bytes of rows in a part, except a single larger row.

@@ -412,7 +412,7 @@ impl Side for SqliteSide {
         result
     }
 
-    fn finish(&mut self) -> Result<(), LogError> {
+    fn finish(&mut self, _: &str) -> Result<(), LogError> {
         for database in [self.log.take(), self.hub.take()].into_iter().flatten() {
             database.finish().map_err(|cause| database.failed("complete", cause))?;
         }
