@@ -25,12 +25,12 @@ const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 const PENDING_MAX: usize = 1_000;
 
 /// A value of a statement that is sent later, with its type.
-pub(crate) type Param = (Box<dyn ToSql + Sync>, Type);
+pub(crate) type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
 /// Values of a statement, as pairs of value and type.
 macro_rules! params {
     ($($value:expr => $kind:ident),* $(,)?) => {
-        [$((Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Sync>, tokio_postgres::types::Type::$kind)),*]
+        [$((Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Sync + Send>, tokio_postgres::types::Type::$kind)),*]
     };
 }
 pub(crate) use params;
@@ -175,5 +175,5 @@ async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Outpu
 }
 
 fn borrowed(params: &[Param]) -> Vec<(&(dyn ToSql + Sync), Type)> {
-    params.iter().map(|(value, kind)| (&**value, kind.clone())).collect()
+    params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
 }

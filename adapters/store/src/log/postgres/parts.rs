@@ -6,6 +6,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::statements::{Statements, params};
 use abreast_core::{ChangeRecord, KeyRange, LogError, Position, SetId, Visit};
 use std::ops::ControlFlow;
+use std::sync::mpsc::sync_channel;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -13,6 +14,39 @@ use tokio_postgres::types::Type;
 const READ_FIRST: i64 = 32;
 /// Most rows in a part of a read.
 const READ_MAX: i64 = 500;
+/// Parts that are read before a part is read ahead: most reads end earlier.
+const READ_ALONE: usize = 2;
+
+/// Reads parts until `read` returns `None` or a visit stops. After some parts, a thread reads the next
+/// part while one is visited.
+fn in_parts<E: Send>(
+    mut read: impl FnMut() -> Result<Option<Vec<Row>>, E> + Send,
+    mut visit: impl FnMut(Vec<Row>) -> Result<ControlFlow<()>, E>,
+) -> Result<(), E> {
+    for _ in 0..READ_ALONE {
+        let Some(rows) = read()? else { return Ok(()) };
+        if visit(rows)?.is_break() {
+            return Ok(());
+        }
+    }
+    std::thread::scope(|scope| {
+        let (sender, parts) = sync_channel(0);
+        scope.spawn(move || {
+            while let Some(part) = read().transpose() {
+                // A visit that stopped has dropped the receiver.
+                if part.is_err() | sender.send(part).is_err() {
+                    break;
+                }
+            }
+        });
+        for part in parts {
+            if visit(part?)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
 
 impl Client {
     /// Visits the changes that a statement selects, a part at a time, up to a position.
@@ -24,8 +58,12 @@ impl Client {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         const DOING: &str = "cannot read the log";
-        let mut most = READ_FIRST;
-        while after < until {
+        let change = |row: &Row| read_change(row).map_err(|failure| failure.into_error(DOING));
+        let (mut most, mut is_complete) = (READ_FIRST, false);
+        let read = || {
+            if is_complete || after >= until {
+                return Ok(None);
+            }
             let rows = self.query(
                 DOING,
                 sql,
@@ -36,19 +74,21 @@ impl Client {
                     (&most, Type::INT8),
                 ],
             )?;
-            for row in &rows {
-                let change = read_change(row).map_err(|failure| failure.into_error(DOING))?;
-                after = change.position;
-                if visit(&change).is_break() {
-                    return Ok(());
-                }
-            }
-            if (rows.len() as i64) < most {
-                return Ok(());
+            is_complete = (rows.len() as i64) < most;
+            if let Some(last) = rows.last() {
+                after = change(last)?.position;
             }
             most = (most * 8).min(READ_MAX);
-        }
-        Ok(())
+            Ok(Some(rows))
+        };
+        in_parts(read, |rows| {
+            for row in &rows {
+                if visit(&change(row)?).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time. `key`
@@ -92,28 +132,38 @@ impl Client {
             Some((before, _)) => format!("{before}\u{1}"),
             None => end.clone(),
         });
-        let mut most = READ_FIRST;
+        let (mut most, mut is_complete) = (READ_FIRST, false);
         let mut statements = Statements::snapshot(self)?;
-        loop {
+        let read = || -> Result<_, Failure> {
+            if is_complete {
+                return Ok(None);
+            }
             let params = params![
-                set.0 => INT8, from => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
+                set.0 => INT8, from.clone() => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
             ];
             let rows = statements.query(sql, &params)?;
-            for row in &rows {
-                if visit(row)?.is_break() {
-                    return Ok(());
-                }
-            }
-            match rows.last() {
-                Some(last) if rows.len() as i64 == most => from = last.try_get(key)?,
-                _ => {
-                    // All rows were visited, whatever the end of the transaction answers.
-                    drop(statements.commit());
-                    return Ok(());
-                }
+            is_complete = (rows.len() as i64) < most;
+            if let Some(last) = rows.last() {
+                from = last.try_get(key)?;
             }
             included = false;
             most = (most * 8).min(READ_MAX);
+            Ok(Some(rows))
+        };
+        let mut is_stopped = false;
+        in_parts(read, |rows| {
+            for row in &rows {
+                if visit(row)?.is_break() {
+                    is_stopped = true;
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if !is_stopped {
+            // All rows were visited, whatever the end of the transaction answers.
+            drop(statements.commit());
         }
+        Ok(())
     }
 }
