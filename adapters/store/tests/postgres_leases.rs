@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use abreast_core::testing::lease_notes_contract;
-use abreast_core::{Lease, Leases as _};
+use abreast_core::{
+    Change, ChangeLog, ChangeRecord, ErrorKind, Lease, Leases, LogError, NewSet, Position, SetId,
+    State, SystemClock, append,
+};
 use abreast_store::hub::NodeOptions;
-use abreast_store::{PostgresLeases, PostgresOptions};
+use abreast_store::{PostgresLeases, PostgresLog, PostgresOptions, SqliteLog};
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::{eventually, provided};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,10 +83,68 @@ fn a_lease_ends_on_the_node_before_another_node_takes_it() {
 }
 
 #[test]
+fn batches_of_an_earlier_worker_are_refused() {
+    let Some(programs) = provided("batches_of_an_earlier_worker_are_refused", PROGRAMS) else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("leases");
+    let lease_of = |name| Lease::of(Arc::new(node(&url, name)) as Arc<dyn Leases>, "watch/papers");
+    let logs: [Arc<dyn ChangeLog>; 2] =
+        [(); 2].map(|()| Arc::new(PostgresLog::open(&url).unwrap()) as _);
+    let new = NewSet { slug: "papers".into(), ..NewSet::default() };
+    let set = logs[0].open_set(&new).unwrap().id;
+    logs[0].complete_import(set).unwrap();
+    let one = lease_of("one");
+    eventually("it is taken", || one.is_held());
+    let worker = one.take_over(&logs[0], set).unwrap();
+    let put =
+        |log: &dyn ChangeLog, key: &str| append(log, set, vec![Change::put(key, State::default())]);
+    put(&*worker, "of the first").unwrap();
+
+    // The first process is stopped for a while.
+    let two = lease_of("two");
+    let take = "UPDATE abreast.leases SET until = 0";
+    eventually("the lease is taken", || {
+        server.sql("leases", take);
+        two.is_held()
+    });
+    let next = two.take_over(&logs[1], set).unwrap();
+    let refused = |result: Result<(), LogError>| {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Busy, "its lease is over");
+    };
+    refused(put(&*worker, "too late").map(drop));
+    refused(worker.refresh_witnesses(set, vec![("of the first".to_owned(), vec![1])]));
+    refused(one.take_over(&logs[0], set).map(drop));
+    // Batches that wait together are judged one by one.
+    std::thread::scope(|scope| {
+        for number in 0..20 {
+            let (worker, log) = (&worker, &logs[0]);
+            scope.spawn(move || refused(put(&**worker, &format!("too late {number}")).map(drop)));
+            scope.spawn(move || put(&**log, &format!("of an API {number}")).unwrap());
+        }
+    });
+    put(&*next, "of the second").unwrap();
+    let mut keys = Vec::new();
+    let mut visit = |change: &ChangeRecord| {
+        keys.push(change.key.clone());
+        ControlFlow::Continue(())
+    };
+    logs[1].read(set, Position(0), &mut visit).unwrap();
+    assert_eq!(keys.len(), 22, "{keys:?}");
+    assert!(!keys.iter().any(|key| key.starts_with("too late")), "{keys:?}");
+    assert_eq!(logs[0].head(set).unwrap().position, Position(22));
+}
+
+#[test]
 fn work_of_a_single_process_needs_no_lease() {
     let lease = Lease::always();
     lease.give_up();
     assert!(lease.is_held() && !lease.is_shared());
+    let folder = tempfile::tempdir().unwrap();
+    let log = SqliteLog::open(&folder.path().join("log"), Arc::new(SystemClock)).unwrap();
+    let log: Arc<dyn ChangeLog> = Arc::new(log);
+    assert!(Arc::ptr_eq(&lease.take_over(&log, SetId(1)).unwrap(), &log));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Work of which one node at a time does each part.
 
-use crate::{ErrorKind, HolderNote, LogError};
+use crate::{ChangeLog, ErrorKind, HolderNote, LogError, SetId};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ pub trait Leases: Send + Sync {
 
     /// Whether this node may do the part of the work now. Does not block.
     fn is_held(&self, name: &str) -> bool;
+
+    /// The number of this process in the rows of its leases.
+    fn process(&self) -> i64;
 
     /// Whether another node had the lease at the last attempt to take it.
     fn is_elsewhere(&self, name: &str) -> bool;
@@ -97,10 +100,12 @@ impl Lease {
         if self.is_held() {
             return Ok(());
         }
-        Err(LogError::new(
-            ErrorKind::Busy,
-            "the lease of this work is over, and another node may do it",
-        ))
+        Err(Self::over())
+    }
+
+    /// The error of work whose lease is over.
+    pub fn over() -> LogError {
+        LogError::new(ErrorKind::Busy, "the lease of this work is over, and another node may do it")
     }
 
     /// Whether another node does the work.
@@ -111,6 +116,21 @@ impl Lease {
     /// Whether other nodes may do the work.
     pub const fn is_shared(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Makes this process the worker of a set. The result records in the log until another process takes
+    /// over; then the log refuses what it records.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] if another process has the lease; else when the store fails.
+    pub fn take_over(
+        &self,
+        log: &Arc<dyn ChangeLog>,
+        set: SetId,
+    ) -> Result<Arc<dyn ChangeLog>, LogError> {
+        let Some(part) = &self.0 else { return Ok(Arc::clone(log)) };
+        let view = log.take_over(set, &part.name, part.leases.process())?;
+        Ok(view.unwrap_or_else(|| Arc::clone(log)))
     }
 
     /// Publishes a note for other nodes, if there are others.

@@ -15,7 +15,7 @@ use crate::{
 };
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -424,6 +424,22 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is
     /// durable. Blocks while too much is waiting.
     fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone);
+
+    /// A view of this log for the process that has the lease with this name, such as the watch of the
+    /// set's folder; see [`Lease::take_over`](crate::Lease::take_over).
+    /// What earlier workers of the set record through their views is refused from now on
+    /// ([`ErrorKind::Busy`]), also if it waits already. `None` if the log belongs to one process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] if another process has the lease; else when the store fails.
+    fn take_over(
+        &self,
+        _set: SetId,
+        _lease: &str,
+        _process: i64,
+    ) -> Result<Option<Arc<dyn ChangeLog>>, LogError> {
+        Ok(None)
+    }
 
     /// Records the Source's fingerprints of resources whose published representation is unchanged.
     /// The call records no change.

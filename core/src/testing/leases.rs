@@ -76,6 +76,10 @@ impl Leases for MemoryLeases {
         row.holder == Some(self.owner)
     }
 
+    fn process(&self) -> i64 {
+        self.owner
+    }
+
     fn is_elsewhere(&self, name: &str) -> bool {
         let rows = self.lock();
         rows.get(name).and_then(|row| row.holder).is_some_and(|holder| holder != self.owner)

@@ -202,7 +202,7 @@ mod tests {
 
     fn ask(writer: &mut LogWriter, work: Work) -> Result<Outcome, LogError> {
         let (sender, receiver) = sync_channel(1);
-        writer.serve(vec![Job { work, reply: Reply::Call(sender) }]);
+        writer.serve(vec![Job::new(work, Reply::Call(sender))]);
         receiver.recv().unwrap()
     }
 

@@ -27,6 +27,9 @@ pub(crate) enum Work {
     KeepVersions(SetId, bool),
     CollectVersions(SetId, VersionPolicy, usize),
     ForgetContents(Vec<ContentId>),
+    /// Makes a process the worker of a set, if it has the lease with this name.
+    #[cfg(feature = "postgres")]
+    TakeOver(SetId, String, i64),
 }
 
 impl Work {
@@ -41,6 +44,8 @@ impl Work {
             | Self::OpenSet(_)
             | Self::CompleteImport(_)
             | Self::KeepVersions(..) => 1,
+            #[cfg(feature = "postgres")]
+            Self::TakeOver(..) => 1,
         }
     }
 }
@@ -55,7 +60,8 @@ impl Work {
             | Self::CompleteImport(set)
             | Self::RefreshWitnesses(set, _)
             | Self::KeepVersions(set, _)
-            | Self::CollectVersions(set, ..) => Some(*set),
+            | Self::CollectVersions(set, ..)
+            | Self::TakeOver(set, ..) => Some(*set),
             Self::Refuse(_) | Self::OpenSet(_) | Self::ForgetContents(_) => None,
         }
     }
@@ -98,6 +104,28 @@ impl Reply {
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) reply: Reply,
+    /// The process that must be the worker of the set; any if `None`.
+    #[cfg(feature = "postgres")]
+    pub(crate) worker: Option<i64>,
+}
+
+impl Job {
+    pub(crate) const fn new(work: Work, reply: Reply) -> Self {
+        Self {
+            work,
+            reply,
+            #[cfg(feature = "postgres")]
+            worker: None,
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Job {
+    /// Whether another process is the worker of the set now.
+    pub(crate) fn is_late(&self, worker: i64) -> bool {
+        self.worker.is_some_and(|own| own != worker)
+    }
 }
 
 impl QueueItem for Job {

@@ -173,6 +173,10 @@ impl Leases for PostgresLeases {
         self.shared.lock().parts.get(name).is_some_and(Part::is_held)
     }
 
+    fn process(&self) -> i64 {
+        self.shared.owner
+    }
+
     fn is_elsewhere(&self, name: &str) -> bool {
         self.shared.lock().parts.get(name).is_some_and(|part| part.is_elsewhere)
     }

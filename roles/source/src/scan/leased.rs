@@ -2,7 +2,7 @@
 
 use super::status::{WatchState, WatchStatus};
 use super::watch_note::{WatchNote, WatchRequest};
-use abreast_core::{HolderNote, Lease};
+use abreast_core::{ChangeLog, HolderNote, Lease, SetId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,18 +12,20 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Calls `run` as long as this node holds the lease, until `stop` is set. The flag that `run` gets is
-/// set when the lease ends or the folder cannot be read, which another node may be able to.
+/// set when the lease ends or the folder cannot be read, which another node may be able to. Through
+/// the log that `run` gets, it cannot record after another node took over.
 ///
 /// Meanwhile, other nodes show the status, and their requests are carried out; while another node
 /// holds the lease, its status is shown here.
 pub(crate) fn run_while_held(
     lease: &Lease,
+    (log, set): (&Arc<dyn ChangeLog>, SetId),
     status: &WatchStatus,
     stop: &Arc<AtomicBool>,
-    mut run: impl FnMut(&Arc<AtomicBool>),
+    mut run: impl FnMut(&Arc<AtomicBool>, Arc<dyn ChangeLog>),
 ) {
     if !lease.is_shared() {
-        run(stop);
+        run(stop, Arc::clone(log));
         return;
     }
     let is_stopping = || stop.load(Ordering::SeqCst);
@@ -41,6 +43,11 @@ pub(crate) fn run_while_held(
             continue;
         }
         show(status, None, &mut shown);
+        let Ok(own_log) = lease.take_over(log, set) else {
+            // The database is away, or another node took the lease at this moment.
+            thread::sleep(TICK);
+            continue;
+        };
         let (ending, ended) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         // A folder that was missing is tried again.
         status.set(WatchState::Starting);
@@ -68,7 +75,7 @@ pub(crate) fn run_while_held(
             {
                 // Also after a panic, so that the thread of the monitor ends.
                 let _end = SetOnDrop(&ended);
-                run(&ending);
+                run(&ending, own_log);
             }
             monitor.join()
         });
@@ -122,13 +129,22 @@ impl Drop for SetOnDrop<'_> {
 mod tests {
     use super::*;
     use crate::scan::guard::Held;
-    use abreast_core::Leases as _;
     use abreast_core::testing::MemoryLeases;
+    use abreast_core::{Leases as _, SystemClock};
     use abreast_testkit::eventually;
     use abreast_webtypes::Timestamp;
     use std::sync::atomic::AtomicUsize;
 
     const PART: &str = "watch/papers";
+
+    const SET: SetId = SetId(1);
+
+    /// A log of one process, which no worker has to take over.
+    fn log() -> (tempfile::TempDir, Arc<dyn ChangeLog>) {
+        let place = tempfile::tempdir().unwrap();
+        let log = abreast_store::SqliteLog::open(&place.path().join("db"), Arc::new(SystemClock));
+        (place, Arc::new(log.unwrap()))
+    }
 
     /// A thread with a watch that another node can take over.
     struct Node {
@@ -147,7 +163,8 @@ mod tests {
             let (of_thread, own_status, own_stop, own_runs) =
                 (lease.clone(), Arc::clone(&status), Arc::clone(&stop), Arc::clone(&runs));
             let thread = thread::spawn(move || {
-                run_while_held(&of_thread, &own_status, &own_stop, |ending| {
+                let (_place, log) = log();
+                run_while_held(&of_thread, (&log, SET), &own_status, &own_stop, |ending, _| {
                     own_runs.fetch_add(1, Ordering::SeqCst);
                     own_status.set(WatchState::Watching);
                     while !ending.load(Ordering::SeqCst) {
@@ -250,7 +267,10 @@ mod tests {
         let lease = Lease::of(Arc::clone(&nodes[0]) as _, PART);
         let worker = thread::spawn(move || {
             let (status, stop) = (WatchStatus::default(), Arc::new(AtomicBool::new(false)));
-            run_while_held(&lease, &status, &stop, |_| panic!("a fault of the work"));
+            let (_place, log) = log();
+            run_while_held(&lease, (&log, SET), &status, &stop, |_, _| {
+                panic!("a fault of the work")
+            });
         });
         eventually("the thread ends", || worker.is_finished());
         assert!(worker.join().is_err());
@@ -260,8 +280,9 @@ mod tests {
     #[test]
     fn work_of_one_process_runs_until_it_is_stopped() {
         let (status, stop) = (WatchStatus::default(), Arc::new(AtomicBool::new(false)));
-        run_while_held(&Lease::always(), &status, &stop, |ending| {
-            assert!(Arc::ptr_eq(ending, &stop));
+        let (_place, log) = log();
+        run_while_held(&Lease::always(), (&log, SET), &status, &stop, |ending, own_log| {
+            assert!(Arc::ptr_eq(ending, &stop) && Arc::ptr_eq(&own_log, &log));
         });
     }
 }

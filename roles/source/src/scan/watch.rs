@@ -27,9 +27,8 @@ impl Watch {
         }
         let (own_status, own_stop) = (Arc::clone(&status), Arc::clone(&stop));
         let run = move || {
-            run_while_held(&options.lease, &own_status, &own_stop, |ending| {
-                let (log, stop, status) =
-                    (Arc::clone(&log), Arc::clone(ending), Arc::clone(&own_status));
+            run_while_held(&options.lease, (&log, set), &own_status, &own_stop, |ending, log| {
+                let (stop, status) = (Arc::clone(ending), Arc::clone(&own_status));
                 Watching::new(options.clone(), log, set, stop, status).run();
             });
         };

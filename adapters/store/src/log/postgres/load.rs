@@ -37,6 +37,8 @@ pub(crate) struct Locked {
     pub(crate) cached: Cached,
     /// The database's clock.
     pub(crate) now: Timestamp,
+    /// The process whose worker records in the set; 0 if none took over yet.
+    pub(crate) worker: i64,
 }
 
 /// Begins a transaction with the lock of a set, and reads what other writers changed since
@@ -54,7 +56,7 @@ pub(crate) fn lock<'c>(
             "SELECT ",
             set_columns!(),
             ", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
-             (SELECT batch FROM abreast.writers WHERE set_id = $1 AND writer = $2) \
+             (SELECT batch FROM abreast.writers WHERE set_id = $1 AND writer = $2), worker \
              FROM abreast.sets WHERE id = $1 FOR UPDATE"
         ),
         &params![set.0 => INT8, writer.to_owned() => TEXT],
@@ -62,7 +64,7 @@ pub(crate) fn lock<'c>(
     let Some(row) = row else { return Ok(None) };
     let now = time(&row, 24)?;
     let revision: i64 = row.try_get(15)?;
-    let batch: Option<i64> = row.try_get(25)?;
+    let (batch, worker): (Option<i64>, i64) = (row.try_get(25)?, row.try_get(26)?);
     let cached = cached.filter(|cached| cached.batch == batch && cached.revision <= revision);
     let state = match cached {
         Some(Cached { revision: known, state, .. }) if known == revision => {
@@ -75,7 +77,8 @@ pub(crate) fn lock<'c>(
         }
         None => read_state(&row, load_shards(&mut statements, set, &row, rule)?)?,
     };
-    Ok(Some((Locked { cached: Cached { revision, batch, state }, now }, statements)))
+    let cached = Cached { revision, batch, state };
+    Ok(Some((Locked { cached, now, worker }, statements)))
 }
 
 fn page_rule(row: &Row) -> Result<PageRule, Failure> {

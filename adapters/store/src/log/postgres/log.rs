@@ -46,6 +46,13 @@ use tokio_postgres::types::Type;
 /// Statements are not prepared and transactions do not depend on a session, so a proxy that gives
 /// each transaction another connection may be between.
 pub struct PostgresLog {
+    shared: Arc<Shared>,
+    /// The process that must be the worker of the set of each request; any if `None`.
+    worker: Option<i64>,
+}
+
+/// The threads and connections of a log and its views.
+pub(crate) struct Shared {
     pub(crate) client: Arc<Client>,
     pub(crate) queues: Vec<Arc<Queue<Job>>>,
     pub(crate) watch: Arc<Watch>,
@@ -61,7 +68,7 @@ impl fmt::Debug for PostgresLog {
     }
 }
 
-impl Drop for PostgresLog {
+impl Drop for Shared {
     fn drop(&mut self) {
         for queue in &self.queues {
             queue.close();
@@ -99,20 +106,28 @@ const LATEST: &str = concat!(
 );
 
 impl PostgresLog {
+    pub(crate) fn of(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared), worker: None }
+    }
+
+    fn push(&self, set: SetId, work: Work, reply: Reply) {
+        self.queue_of(set).push(Job { work, reply, worker: self.worker });
+    }
+
     fn call(&self, set: SetId, work: Work) -> Result<Outcome, LogError> {
         let (sender, receiver) = sync_channel(1);
-        self.queue_of(set).push(Job { work, reply: Reply::Call(sender) });
+        self.push(set, work, Reply::Call(sender));
         let ended = || LogError::new(ErrorKind::Io, "the store is closed");
         receiver.recv().unwrap_or_else(|_| Err(ended()))
     }
 
     fn queue_of(&self, set: SetId) -> &Queue<Job> {
-        &self.queues[set.0.unsigned_abs() as usize % self.queues.len()]
+        &self.shared.queues[set.0.unsigned_abs() as usize % self.shared.queues.len()]
     }
 
     fn resource_row(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
         const DOING: &str = "cannot read a resource";
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             concat!(
                 "SELECT ",
@@ -137,12 +152,15 @@ fn each<T>(
 
 impl ChangeLog for PostgresLog {
     fn now(&self) -> Timestamp {
-        self.clock.as_ref().map_or_else(|| self.client.clock.now(), |clock| clock.now())
+        self.shared
+            .clock
+            .as_ref()
+            .map_or_else(|| self.shared.client.clock.now(), |clock| clock.now())
     }
 
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
         check_set(set)?;
-        let client = &*self.client;
+        let client = &*self.shared.client;
         repeat("cannot open the set", || {
             let age = i64::try_from(set.page_rule.age.as_micros()).unwrap_or(i64::MAX);
             let changes = i64::from(set.page_rule.changes);
@@ -165,11 +183,11 @@ impl ChangeLog for PostgresLog {
                 statements.commit()?;
                 return Ok(Ok(ResourceSet { id: SetId(id), slug: set.slug.clone() }));
             }
-            let now = match &self.clock {
+            let now = match &self.shared.clock {
                 Some(clock) => clock.now(),
                 None => database_time(&mut statements)?,
             };
-            let mut state = SetState::new(now, set, LiveShards::first(self.rule));
+            let mut state = SetState::new(now, set, LiveShards::first(self.shared.rule));
             let row = statements.query_first(
                 "INSERT INTO abreast.sets (slug, created, importing, in_log, page_changes, page_age, position, time, \
                  resources, page, page_after, page_from, next_shard, revision) \
@@ -193,8 +211,11 @@ impl ChangeLog for PostgresLog {
 
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         const DOING: &str = "cannot read the sets";
-        let rows =
-            self.client.query(DOING, "SELECT id, slug FROM abreast.sets ORDER BY id", &[])?;
+        let rows = self.shared.client.query(
+            DOING,
+            "SELECT id, slug FROM abreast.sets ORDER BY id",
+            &[],
+        )?;
         each(DOING, &rows, |row| {
             Ok(ResourceSet { id: SetId(row.try_get(0)?), slug: row.try_get(1)? })
         })
@@ -205,7 +226,7 @@ impl ChangeLog for PostgresLog {
         if slug.contains('\0') {
             return Ok(None);
         }
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT id FROM abreast.sets WHERE slug = $1",
             &[(&slug, Type::TEXT)],
@@ -215,32 +236,33 @@ impl ChangeLog for PostgresLog {
     }
 
     fn check_available(&self) -> Result<(), LogError> {
-        let ask = || self.client.query("cannot reach the database", "SELECT 1", &[]).map(drop);
-        self.last_heads.ask(ask)
+        let ask =
+            || self.shared.client.query("cannot reach the database", "SELECT 1", &[]).map(drop);
+        self.shared.last_heads.ask(ask)
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
         const DOING: &str = "cannot read the head of a set";
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             concat!("SELECT ", set_columns!(), " FROM abreast.sets WHERE id = $1"),
             &[(&set.0, Type::INT8)],
         )?;
         let row = rows.first().ok_or_else(|| no_set(set))?;
-        let state = read_state(row, LiveShards::first(self.rule));
+        let state = read_state(row, LiveShards::first(self.shared.rule));
         Ok(state.map_err(|failure| failure.into_error(DOING))?.head())
     }
 
     fn head_for_documents(&self, set: SetId) -> Result<Head, LogError> {
-        self.last_heads.read(set, || self.head(set))
+        self.shared.last_heads.read(set, || self.head(set))
     }
 
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
         if is_beyond(self, known)? {
             return Ok(true);
         }
-        let seen = || Ok(self.watch.is_beyond(known) && is_beyond(self, known)?);
-        self.watch.during(|| self.watch.signal.wait_until(timeout, seen))
+        let seen = || Ok(self.shared.watch.is_beyond(known) && is_beyond(self, known)?);
+        self.shared.watch.during(|| self.shared.watch.signal.wait_until(timeout, seen))
     }
 
     /// More than 10,000 resources become several transactions.
@@ -260,7 +282,18 @@ impl ChangeLog for PostgresLog {
             Ok(()) => Work::Append(set, changes),
             Err(refused) => Work::Refuse(refused),
         };
-        self.queue_of(set).push(Job { work, reply: Reply::Append(done) });
+        self.push(set, work, Reply::Append(done));
+    }
+
+    fn take_over(
+        &self,
+        set: SetId,
+        lease: &str,
+        process: i64,
+    ) -> Result<Option<Arc<dyn ChangeLog>>, LogError> {
+        let view = Self { shared: Arc::clone(&self.shared), worker: None };
+        view.call(set, Work::TakeOver(set, lease.to_owned(), process))?;
+        Ok(Some(Arc::new(Self { worker: Some(process), ..view })))
     }
 
     fn refresh_witnesses(
@@ -279,7 +312,7 @@ impl ChangeLog for PostgresLog {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         let until = self.head(set)?.position;
-        self.client.read_parts(CHANGES, set, (after, until), visit)
+        self.shared.client.read_parts(CHANGES, set, (after, until), visit)
     }
 
     fn latest(
@@ -290,13 +323,13 @@ impl ChangeLog for PostgresLog {
     ) -> Result<(), LogError> {
         self.head(set)?;
         // Continue after the head: the latest change of a resource that changes meanwhile is there.
-        self.client.read_parts(LATEST, set, (after, Position(i64::MAX as u64)), visit)
+        self.shared.client.read_parts(LATEST, set, (after, Position(i64::MAX as u64)), visit)
     }
 
     fn latest_before(&self, set: SetId, before: Position) -> Result<Option<Position>, LogError> {
         const DOING: &str = "cannot read the log";
         self.head(set)?;
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT position FROM (\
              (SELECT position FROM abreast.resources WHERE set_id = $1 AND position > 0 AND position < $2 \
@@ -314,7 +347,7 @@ impl ChangeLog for PostgresLog {
             return Ok(Position(0));
         }
         // Times increase with positions: the page with the time, and the change in the page.
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT coalesce((SELECT position FROM abreast.changes WHERE set_id = $1 AND position > after \
              AND (last IS NULL OR position <= last) AND time <= $2 ORDER BY position DESC LIMIT 1), after) \
@@ -333,7 +366,7 @@ impl ChangeLog for PostgresLog {
     }
 
     fn idempotency_key(&self, set: SetId, prefix: &str) -> Result<Option<String>, LogError> {
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             "cannot read an idempotency key",
             "SELECT key FROM abreast.idempotency WHERE set_id = $1 AND key >= $2 ORDER BY key LIMIT 1",
             &[(&set.0, Type::INT8), (&prefix, Type::TEXT)],
@@ -356,7 +389,9 @@ impl ChangeLog for PostgresLog {
             " LIMIT $5"
         );
         self.head(set)?;
-        self.client.scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
+        self.shared
+            .client
+            .scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
     }
 
     fn scan_witnesses(
@@ -371,12 +406,14 @@ impl ChangeLog for PostgresLog {
             " LIMIT $5"
         );
         self.head(set)?;
-        self.client.scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
+        self.shared
+            .client
+            .scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
     }
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         const DOING: &str = "cannot read the shards";
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             concat!("SELECT ", shard_columns!(), " AND NOT retired"),
             &[(&set.0, Type::INT8)],
@@ -393,7 +430,7 @@ impl ChangeLog for PostgresLog {
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
         const DOING: &str = "cannot read a shard";
         let number = i64::try_from(id.0).unwrap_or(i64::MAX);
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             concat!("SELECT ", shard_columns!(), " AND shards.id = $2"),
             &[(&set.0, Type::INT8), (&number, Type::INT8)],
@@ -405,7 +442,7 @@ impl ChangeLog for PostgresLog {
             return Ok(Some(found));
         }
         // The live shards that start in its range cover this range exactly.
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT coalesce(sum(resources), 0)::bigint, coalesce(max(version), 0), coalesce(max(time), 0) \
              FROM abreast.shards WHERE set_id = $1 AND NOT retired AND start_key >= $2 \
@@ -464,14 +501,14 @@ impl ChangeLog for PostgresLog {
         let keeps = self.head(set)?.versions_since.is_some();
         // Versions can be older than a restarted log: imported resources count from the set's
         // creation.
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT created FROM abreast.sets WHERE id = $1",
             &[(&set.0, Type::INT8)],
         )?;
         let created = each(DOING, &rows, |row| time(row, 0))?.pop().ok_or_else(|| no_set(set))?;
         let Some(stored) = stored_from(from, order, created) else { return Ok(Vec::new()) };
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             if order == Order::OldestFirst { OLDEST } else { NEWEST },
             &[
@@ -490,7 +527,7 @@ impl ChangeLog for PostgresLog {
     }
 
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             "cannot read who needs stored contents",
             "SELECT 1 FROM abreast.contents WHERE id = $1 AND needed > 0 LIMIT 1",
             &[(&id.as_bytes().as_slice(), Type::BYTEA)],
@@ -505,7 +542,7 @@ impl ChangeLog for PostgresLog {
     ) -> Result<Vec<ContentId>, LogError> {
         const DOING: &str = "cannot read which stored contents nobody needs";
         let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT DISTINCT id FROM abreast.contents WHERE needed = 0 AND id > $1 ORDER BY id LIMIT $2",
             &[(&after, Type::BYTEA), (&i64::try_from(limit).unwrap_or(i64::MAX), Type::INT8)],
@@ -515,7 +552,8 @@ impl ChangeLog for PostgresLog {
 
     fn forget_contents(&self, ids: Vec<ContentId>) -> Result<(), LogError> {
         let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-        self.client
+        self.shared
+            .client
             .query(
                 "cannot forget stored contents",
                 "DELETE FROM abreast.contents WHERE id = ANY ($1) AND needed = 0",
@@ -526,7 +564,7 @@ impl ChangeLog for PostgresLog {
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
         const DOING: &str = "cannot read the pages";
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT number, after, last, from_time, until_time FROM abreast.pages \
              WHERE set_id = $1 AND number >= $2 ORDER BY number LIMIT $3",
@@ -564,7 +602,7 @@ impl PostgresLog {
         if resource.position == Position(0) {
             return Ok(current(&resource, created));
         }
-        let rows = self.client.query(
+        let rows = self.shared.client.query(
             DOING,
             "SELECT time FROM abreast.changes WHERE set_id = $1 AND position = $2",
             &[(&set.0, Type::INT8), (&(resource.position.0 as i64), Type::INT8)],

@@ -2,7 +2,7 @@
 
 use crate::database::queue::Queue;
 use crate::log::postgres::last_heads::LastHeads;
-use crate::log::postgres::log::PostgresLog;
+use crate::log::postgres::log::{PostgresLog, Shared};
 use crate::log::postgres::watch::Watch;
 use crate::log::postgres::writer::LogWriter;
 use crate::postgres::attempts::Attempts;
@@ -54,7 +54,7 @@ impl PostgresDatabase {
         }
         let (watched, reader) = (Arc::clone(&watch), Arc::clone(&client));
         threads.push(thread("log-watch", move || watched.run(&reader))?);
-        Ok(PostgresLog {
+        Ok(PostgresLog::of(Shared {
             client,
             queues,
             watch,
@@ -62,7 +62,7 @@ impl PostgresDatabase {
             threads,
             rule: options.shard_rule,
             clock: options.clock.clone(),
-        })
+        }))
     }
 }
 

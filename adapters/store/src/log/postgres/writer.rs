@@ -14,7 +14,7 @@ use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
 use crate::postgres::statements::{Statements, params};
 use abreast_core::batch::IDEMPOTENCY_AGE;
-use abreast_core::{Appended, Change, Clock, ErrorKind, LogError, SetId, ShardRule};
+use abreast_core::{Appended, Change, Clock, ErrorKind, Lease, LogError, SetId, ShardRule};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,12 +87,12 @@ impl LogWriter {
             }
             return;
         };
-        let work: Vec<&Work> = jobs.iter().map(|job| &job.work).collect();
-        let results = match self.record_or_panic(set, &work) {
+        let results = match self.record_or_panic(set, &jobs) {
             // One job may have spoiled the transaction of the others.
             Err(failure) if jobs.len() > 1 && !failure.is_passing() => {
-                let alone = |work: &&Work| self.record_or_panic(set, &[*work]).and_then(one);
-                work.iter().map(alone).collect()
+                let alone =
+                    |job: &Job| self.record_or_panic(set, std::slice::from_ref(job)).and_then(one);
+                jobs.iter().map(alone).collect()
             }
             Ok(results) => results,
             Err(failure) => {
@@ -109,8 +109,8 @@ impl LogWriter {
         }
     }
 
-    fn record_or_panic(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
-        catch_unwind(AssertUnwindSafe(|| self.record(set, work))).unwrap_or_else(|_| {
+    fn record_or_panic(&mut self, set: SetId, jobs: &[Job]) -> Result<Vec<JobResult>, LogError> {
+        catch_unwind(AssertUnwindSafe(|| self.record(set, jobs))).unwrap_or_else(|_| {
             self.cached.remove(&set);
             let message = "recording stopped by a fault of the program, which is in its log";
             Err(LogError::new(ErrorKind::Io, message))
@@ -120,11 +120,11 @@ impl LogWriter {
     /// Records jobs of a set in one transaction, and repeats it while that may help. A lost
     /// connection during the commit leaves open whether the batch is recorded: the next transaction
     /// that has the lock of the set finds its number, or does not.
-    fn record(&mut self, set: SetId, work: &[&Work]) -> Result<Vec<JobResult>, LogError> {
+    fn record(&mut self, set: SetId, jobs: &[Job]) -> Result<Vec<JobResult>, LogError> {
         self.batch += 1;
         let mut attempts = std::mem::take(&mut self.attempts);
         let recorded =
-            attempts.repeat("cannot record changes", |unknown| self.attempt(set, work, unknown));
+            attempts.repeat("cannot record changes", |unknown| self.attempt(set, jobs, unknown));
         self.attempts = attempts;
         Ok(self.recorded(set, *recorded?))
     }
@@ -141,14 +141,14 @@ impl LogWriter {
     fn attempt(
         &mut self,
         set: SetId,
-        work: &[&Work],
+        jobs: &[Job],
         unknown: &mut Option<Box<Attempt>>,
     ) -> Result<Box<Attempt>, Failed<Attempt>> {
         let client = Arc::clone(&self.client);
-        if let Some(prepared) = self.prepare(&client, set, work, unknown.is_some())? {
+        if let Some(prepared) = self.prepare(&client, set, jobs, unknown.is_some())? {
             return commit(prepared, unknown);
         }
-        let results = work.iter().map(|_| Err(no_set(set))).collect();
+        let results = jobs.iter().map(|_| Err(no_set(set))).collect();
         Ok(Box::new(Attempt { results, cached: None }))
     }
 
@@ -157,12 +157,12 @@ impl LogWriter {
         &mut self,
         client: &'c Client,
         set: SetId,
-        work: &[&Work],
+        jobs: &[Job],
         is_unknown: bool,
     ) -> Result<Option<Prepared<'c, Attempt>>, Failure> {
         // A failed attempt leaves nothing in the cache.
         let cached = self.cached.remove(&set);
-        let Some((Locked { cached, now }, mut statements)) =
+        let Some((Locked { cached, now, worker }, mut statements)) =
             lock(client, set, &self.name, cached, self.rule)?
         else {
             return Ok(None);
@@ -173,7 +173,7 @@ impl LogWriter {
         let Cached { revision, mut state, .. } = cached;
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
         let mut tables = PostgresTables::new(statements, set, revision + 1);
-        let results = run(&mut state, &mut tables, work, now)?;
+        let results = run(&mut state, &mut tables, jobs, (now, worker))?;
         store(&mut tables, &mut state)?;
         self.sign(&mut tables.statements, set, now)?;
         tables.statements.send()?;
@@ -233,25 +233,52 @@ fn one(mut results: Vec<JobResult>) -> JobResult {
 fn run(
     state: &mut SetState,
     tables: &mut PostgresTables<'_>,
-    work: &[&Work],
-    now: Timestamp,
+    jobs: &[Job],
+    (now, mut worker): (Timestamp, i64),
 ) -> Result<Vec<JobResult>, Failure> {
-    let mut results = Vec::with_capacity(work.len());
-    while let Some(next) = work.get(results.len()) {
-        if let Work::Append(..) = next {
-            let batches: Vec<&[Change]> =
-                work[results.len()..].iter().map_while(|work| work.batch()).collect();
+    let mut results = Vec::with_capacity(jobs.len());
+    while let Some(next) = jobs.get(results.len()) {
+        if next.is_late(worker) {
+            results.push(Err(Lease::over()));
+        } else if let Work::Append(..) = next.work {
+            let waiting = jobs[results.len()..].iter().take_while(|job| !job.is_late(worker));
+            let batches: Vec<&[Change]> = waiting.map_while(|job| job.work.batch()).collect();
             if state.takes_base() {
                 results.extend(batches.iter().map(|_| Err(still_importing())));
             } else {
                 let appended = apply::append(state, tables, &batches, now)?;
                 results.extend(appended.into_iter().map(|result| result.map(Outcome::Appended)));
             }
+        } else if let Work::TakeOver(_, name, process) = &next.work {
+            let is_holder = take_over(tables, name, *process)?;
+            if is_holder {
+                worker = *process;
+            }
+            results.push(if is_holder { Ok(Outcome::Done) } else { Err(Lease::over()) });
         } else {
-            results.push(job(state, tables, next, now)?);
+            results.push(job(state, tables, &next.work, now)?);
         }
     }
     Ok(results)
+}
+
+/// Makes a process the worker of the set, and returns whether the process has the lease. The lock of
+/// the set is held: transactions of earlier workers have ended.
+fn take_over(tables: &mut PostgresTables<'_>, lease: &str, process: i64) -> Result<bool, Failure> {
+    let statements = &mut tables.statements;
+    let owner = statements.query_first(
+        "SELECT owner FROM abreast.leases WHERE name = $1",
+        &params![lease.to_owned() => TEXT],
+    )?;
+    let owner: Option<i64> = owner.map(|row| row.try_get(0)).transpose()?;
+    if owner != Some(process) {
+        return Ok(false);
+    }
+    statements.write(
+        "UPDATE abreast.sets SET worker = $2 WHERE id = $1",
+        params![tables.set => INT8, process => INT8],
+    )?;
+    Ok(true)
 }
 
 fn job(
@@ -291,8 +318,10 @@ fn job(
         Work::CollectVersions(_, policy, limit) => {
             Ok(Outcome::Collected(versions::collect(state, tables, policy, now, *limit)?))
         }
-        Work::Append(..) | Work::Refuse(_) | Work::OpenSet(_) | Work::ForgetContents(_) => {
-            Ok(Outcome::Appended(Appended::default()))
-        }
+        Work::Append(..)
+        | Work::Refuse(_)
+        | Work::OpenSet(_)
+        | Work::ForgetContents(_)
+        | Work::TakeOver(..) => Ok(Outcome::Appended(Appended::default())),
     })
 }

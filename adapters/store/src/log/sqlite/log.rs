@@ -168,7 +168,7 @@ impl SqliteLog {
     }
 
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
-        self.database.call(|sender| Job { work, reply: Reply::Call(sender) })
+        self.database.call(|sender| Job::new(work, Reply::Call(sender)))
     }
 
     /// Visits a part of the changes that a statement selects, up to the position `until`. Returns
@@ -283,7 +283,7 @@ impl ChangeLog for SqliteLog {
             Ok(()) => Work::Append(set, changes),
             Err(refused) => Work::Refuse(refused),
         };
-        self.database.queue.push(Job { work, reply: Reply::Append(done) });
+        self.database.queue.push(Job::new(work, Reply::Append(done)));
     }
 
     fn refresh_witnesses(

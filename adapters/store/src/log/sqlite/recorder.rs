@@ -180,6 +180,9 @@ impl Run<'_> {
             }
             Work::CompleteImport(set) => self.complete_import(*set),
             Work::OpenSet(set) => self.open_set(set),
+            // The store belongs to one process.
+            #[cfg(feature = "postgres")]
+            Work::TakeOver(..) => Ok(Ok(Outcome::Done)),
         }
     }
 

@@ -163,7 +163,9 @@ impl RdfWatch {
     /// The system cannot start a thread.
     pub fn start(mut folder: RdfFolder) -> io::Result<Self> {
         let lease = folder.options.lease.clone();
-        Self::spawn(lease, move |shared| {
+        let log = (Arc::clone(&folder.log), folder.set);
+        Self::spawn(lease, log, move |shared, log| {
+            folder.log = log;
             folder.options.sort.stop = Arc::clone(&shared.stopping);
             shared.run(&mut folder);
         })
@@ -175,24 +177,30 @@ impl RdfWatch {
     /// The system cannot start a thread.
     pub fn poll(mut set: SparqlSet) -> io::Result<Self> {
         let lease = set.options.lease.clone();
-        Self::spawn(lease, move |shared| {
+        let log = (Arc::clone(&set.log), set.set);
+        Self::spawn(lease, log, move |shared, log| {
+            set.log = log;
             set.options.sort.stop = Arc::clone(&shared.stopping);
             shared.poll(&mut set);
         })
     }
 
-    fn spawn(lease: Lease, mut run: impl FnMut(&Shared) + Send + 'static) -> io::Result<Self> {
+    fn spawn(
+        lease: Lease,
+        (log, set): (Arc<dyn ChangeLog>, SetId),
+        mut run: impl FnMut(&Shared, Arc<dyn ChangeLog>) + Send + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let state = Arc::clone(&shared);
         let work = tracing::Span::current();
         let run = move || {
-            run_while_held(&lease, &state.status, &state.stopping, |ending| {
+            run_while_held(&lease, (&log, set), &state.status, &state.stopping, |ending, log| {
                 if Arc::ptr_eq(ending, &state.stopping) {
-                    run(&state);
+                    run(&state, log);
                 } else {
                     // Held deletions of an earlier time are judged again.
                     let (status, stopping) = (Arc::clone(&state.status), Arc::clone(ending));
-                    run(&Shared { status, stopping, ..Shared::default() });
+                    run(&Shared { status, stopping, ..Shared::default() }, log);
                 }
             });
         };

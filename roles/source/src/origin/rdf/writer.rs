@@ -124,8 +124,9 @@ impl EntityWriter {
         let _importing = self.importing.blocking_write();
         let Self { log, set, contents, options, .. } = self;
         let options = RdfOptions { dry_run, lease, ..options.clone() };
+        let log = options.lease.take_over(log, *set)?;
         let target = RdfTarget {
-            log: &**log,
+            log: &*log,
             set: *set,
             contents: &**contents,
             kept: None,
