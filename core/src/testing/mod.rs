@@ -125,6 +125,10 @@ const PROMISES: &[(&str, Check)] = &[
     ("a time leads to a position", latest::times_lead_to_positions),
     ("the log implies the table", replay::log_implies_table),
     ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),
+    (
+        "versions are complete while a resource changes",
+        versions::versions_are_complete_while_a_resource_changes,
+    ),
     ("versions are the history of a resource", versions::versions_tell_the_history_of_a_resource),
     ("bytes found later complete a version", versions::bytes_found_later_complete_a_version),
     ("the state at the beginning is a version", versions::the_state_at_the_beginning_is_a_version),

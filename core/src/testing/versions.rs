@@ -98,6 +98,34 @@ pub(super) fn versions_are_kept_only_when_asked(stores: &mut dyn Stores) {
     fixture.check();
 }
 
+pub(super) fn versions_are_complete_while_a_resource_changes(stores: &mut dyn Stores) {
+    const CHANGES: u64 = 200;
+    let fixture = with_versions(stores);
+    fixture.append(vec![put("a", 0)]);
+    let (log, set) = (&*fixture.log, fixture.set);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            for number in 1..=CHANGES {
+                append(log, set, vec![put("a", number)]).expect("recorded");
+            }
+        });
+        let mut is_last = false;
+        while !is_last {
+            is_last = writer.is_finished();
+            for order in [Order::OldestFirst, Order::NewestFirst] {
+                let from =
+                    if order == Order::OldestFirst { Timestamp::MIN } else { Timestamp::MAX };
+                let found = log.versions(set, "a", from, order, usize::MAX).expect("versions");
+                let mut positions: Vec<u64> =
+                    found.iter().map(|version| version.position.0).collect();
+                positions.sort_unstable();
+                assert!(positions.iter().copied().eq(1..=positions.len() as u64), "{positions:?}");
+            }
+        }
+    });
+    assert_eq!(versions(&fixture, "a").len() as u64, CHANGES + 1);
+}
+
 pub(super) fn versions_tell_the_history_of_a_resource(stores: &mut dyn Stores) {
     let clock = Arc::new(FixedClock::at(START));
     let log = stores.create(Arc::clone(&clock), 1_000, 1_000_000);

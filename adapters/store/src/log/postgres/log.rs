@@ -508,6 +508,8 @@ impl ChangeLog for PostgresLog {
         )?;
         let created = each(DOING, &rows, |row| time(row, 0))?.pop().ok_or_else(|| no_set(set))?;
         let Some(stored) = stored_from(from, order, created) else { return Ok(Vec::new()) };
+        // Read first: a change meanwhile makes it one of the stored versions.
+        let current = if keeps { self.current_version(set, key, created)? } else { None };
         let rows = self.shared.client.query(
             DOING,
             if order == Order::OldestFirst { OLDEST } else { NEWEST },
@@ -519,10 +521,7 @@ impl ChangeLog for PostgresLog {
             ],
         )?;
         let mut found = each(DOING, &rows, |row| read_version(row, created))?;
-        if keeps {
-            let current = self.current_version(set, key, created)?;
-            add_current(&mut found, current, from, order, limit);
-        }
+        add_current(&mut found, current, from, order, limit);
         Ok(found)
     }
 
