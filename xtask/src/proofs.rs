@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
+use crate::process::ALL_TESTS;
 use crate::test;
 
 /// What runs: processes first, then the stores.
@@ -48,9 +49,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     let mut passed = true;
     for (package, more) in RUNS {
-        let features =
-            if package == "abreast-store" { vec!["--features", "postgres"] } else { Vec::new() };
-        let arguments = ["-p", package].into_iter().chain(features).chain(more.iter().copied());
+        // The features of a run of all tests, so that little is compiled again.
+        let features = match package {
+            "abreast" => &ALL_TESTS[1..],
+            "abreast-store" => &["--features", "postgres"],
+            _ => &[],
+        };
+        let all = [&["-p", package], features, more].concat();
+        let arguments = all.into_iter();
         let arguments: Vec<String> = arguments.map(str::to_owned).collect();
         passed &= test::run_with(&arguments, &settings);
     }
