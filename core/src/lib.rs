@@ -34,6 +34,7 @@ pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
 };
 pub use work::meter::{Meter, MeterState, NamedItem, Retry};
+pub use work::threads::on_threads;
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

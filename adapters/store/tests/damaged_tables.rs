@@ -1,71 +1,37 @@
 //! Damage in each table of a store is reported by the check, and repaired.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
+mod rows;
+
 use abreast_core::hub::{
     HubStore as _, NewTarget, NewVerification, Progress, TargetKind, VerificationMode,
 };
 use abreast_core::{
-    Change, ChangeLog, ContentId, ErrorKind, FixedClock, Imported, NewNotification, NewSet, Offset,
-    PageRule, Payload, ShardRule, State, TopicLog, append, publish,
+    Change, ChangeLog as _, ErrorKind, FixedClock, NewNotification, Offset, Payload, TopicLog as _,
+    append, publish,
 };
 use abreast_store::hub::SqliteHub;
 use abreast_store::integrity::{Findings, check_hub, check_log};
 use abreast_store::repair::{repair_hub, repair_log};
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_webtypes::Timestamp;
+use rows::{SHARD_RULE, fill, new_set, state};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 fn clock() -> Arc<FixedClock> {
     Arc::new(FixedClock::at(Timestamp::from_seconds(1_800_000_000)))
 }
 
 fn open_log(path: &Path) -> SqliteLog {
-    SqliteOptions::default()
-        .with_shard_rule(ShardRule { resources: 20, bytes: 1_000_000 })
-        .open(path, clock())
-        .unwrap()
+    SqliteOptions::default().with_shard_rule(SHARD_RULE).open(path, clock()).unwrap()
 }
 
-fn new_set() -> NewSet {
-    let page_rule = PageRule { changes: 10, age: Duration::from_secs(9_999_999) };
-    NewSet { slug: "set".into(), page_rule, ..NewSet::default() }
-}
-
-fn state(number: u64) -> State {
-    let content = number.is_multiple_of(2).then_some(ContentId([number as u8; ContentId::BYTES]));
-    State {
-        length: Some(number),
-        media_type: Some("text/plain".into()),
-        content,
-        ..State::default()
-    }
-}
-
-/// A set of each kind of row: a base, changes, removals, versions, names of changes, several pages
-/// and shards.
 fn write_log(path: &Path) {
-    let log = open_log(path);
-    let set = log.open_set(&new_set()).unwrap().id;
-    log.keep_versions(set, true).unwrap();
-    let base = |number| Imported {
-        key: format!("base/{number:02}"),
-        state: state(number),
-        witness: vec![1],
-    };
-    log.import(set, (0..30).map(base).collect()).unwrap();
-    log.complete_import(set).unwrap();
-    for number in 0..35_u64 {
-        let change = match number % 5 {
-            4 => Change::delete(format!("base/{:02}", number % 30)),
-            _ => Change::put(format!("new/{:02}", number * 7 % 40), state(100 + number)),
-        };
-        append(&log, set, vec![change.with_idempotency_key(format!("name {number}"))]).unwrap();
-    }
+    fill(&open_log(path));
 }
 
 fn write_hub(path: &Path) {

@@ -12,7 +12,10 @@ pub use backup::{
     BackedUpSet, BackupOptions, BackupReport, KeptBackup, ListedBackup, Pruning, Retention,
     UntouchedFolder, backup, list_backups, plan_backup, refuse_backup,
 };
-pub use check::{CheckOptions, CheckReport, CheckSummary, ReportedFinding, check};
+pub use check::{
+    CheckOptions, CheckReport, CheckSummary, ReportedFinding, SharedCheckOptions, check,
+    check_shared,
+};
 pub use doctor::{
     AddressSubject, BucketSubject, ConfigurationSubject, DatabaseSubject, Diagnosis,
     DoctorObserver, DoctorOptions, DoctorReport, Listen, Subject, doctor,

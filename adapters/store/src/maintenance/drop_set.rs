@@ -4,7 +4,7 @@ use crate::database::locked;
 use crate::database::read_only::read;
 use crate::log::sqlite::log::MIGRATIONS;
 use crate::maintenance::former_sets::{self, Removal};
-use crate::maintenance::integrity::SET_TABLES;
+use crate::maintenance::integrity::set::SET_TABLES;
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;

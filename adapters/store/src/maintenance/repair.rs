@@ -19,9 +19,9 @@ use crate::log::sqlite::rows::{
     change_columns, read_change, read_resource, read_version, resource_columns, version_columns,
 };
 use crate::maintenance::backup::{copy, restart_set_log, set_ids};
-use crate::maintenance::integrity::{
-    FORMER_SETS, Findings, NAMED, SET_TABLES, check_rows, integrity, schema,
-};
+use crate::maintenance::integrity::set::SET_TABLES;
+use crate::maintenance::integrity::sqlite::FORMER_SETS;
+use crate::maintenance::integrity::{Findings, check_rows, integrity, schema};
 use crate::maintenance::schema_text::Readable;
 use crate::mirror;
 use abreast_core::{ContentId, ErrorKind, LogError, Resource, ShardRule};
@@ -30,6 +30,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+
+/// How many rows of a set use each stored content.
+const NAMED: &str = "SELECT content, count(*) FROM (SELECT content FROM resources WHERE set_id = ?1 AND \
+     content IS NOT NULL UNION ALL SELECT content FROM versions WHERE set_id = ?1 AND content IS NOT NULL) GROUP BY content";
 
 /// The steps of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

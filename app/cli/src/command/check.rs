@@ -1,33 +1,51 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe while a server is running.
 
-use crate::program::exit::{DISK, USAGE};
+use crate::config::database::DatabaseConfig;
+use crate::config::store_place::StorePlace;
+use crate::program::exit::{DISK, IN_USE, NETWORK, USAGE, code};
 use crate::program::logging;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
-use crate::store::state_folders::{TOKENS, database_refused, place_of, sets_in};
-use abreast_maintenance::{CheckOptions, CheckReport, ErrorKind, ReadShare, check};
+use crate::store::database::Database;
+use crate::store::state_folders::{TOKENS, place_of, sets_in};
+use abreast_maintenance::{
+    CheckOptions, CheckReport, ErrorKind, ReadShare, SharedCheckOptions, check, check_shared,
+};
+use anyhow::Result;
 use clap::Args;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 const HELP: &str = "\
 Examples:
   abreast check /var/lib/abreast
   abreast check ./papers --read-data-subset 10%
   abreast check warc:./packed --read-data --json
+  abreast check --config /etc/abreast.toml
+  abreast check postgres://abreast@db.example.org/abreast
 
 DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy made by `abreast sync`, the
-folder of its state, or the folder of the copies of all sets (`--all-sets`). The check is read-only; a server may be running.
+folder of its state, or the folder of the copies of all sets (`--all-sets`). The URL of a database, or a configuration file, checks
+the rows that several nodes share, and their contents in the bucket. The check is read-only; a server may be running.
 docs/maintenance.md explains each finding.
 
-Exit codes: 0 no damage, 1 damage found, 2 usage, 13 cannot read, 130 cancelled.";
+Exit codes: 0 no damage, 1 damage found, 2 usage, 13 cannot read, 130 cancelled; of a database also 5 out of reach, 6 no secure
+connection, 12 it refuses the user.";
 
 /// Options of `check`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct CheckArgs {
-    /// Folder of a store, of a copy, or of backups
-    dir: String,
+    /// Folder of a store, of a copy, or of backups; or the URL of a database
+    #[arg(value_name = "DIR|URL", required_unless_present = "config")]
+    dir: Option<PathBuf>,
+    /// Check the store of this configuration file
+    #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+    config: Option<PathBuf>,
+    /// Bucket of the contents of a database [default: that of its nodes]
+    #[arg(long, value_name = "URL")]
+    contents: Option<String>,
     #[command(flatten)]
     data: DataArgs,
     /// Print findings as JSON, one object per line
@@ -66,42 +84,85 @@ impl DataArgs {
 
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
-    /// Advice for a store in a database.
-    const HELP_OF_DATABASE: &str =
-        "`abreast doctor --config FILE` checks a database and its bucket";
-    if let Some(code) = database_refused(Path::new(&args.dir), HELP_OF_DATABASE) {
-        return code;
-    }
     let cancel = crate::program::signals::cancel_on_signal();
-    let mut options = CheckOptions::new(place_of(&args.dir));
-    options.sets = match sets_in(&args.dir) {
-        Ok(sets) => sets,
-        Err(code) => return code,
+    // Clap has printed the usage if both are missing.
+    let place = args.config.as_ref().or(args.dir.as_ref()).cloned().unwrap_or_default();
+    let checked = match StorePlace::of(&place, args.contents.as_deref()) {
+        Ok(StorePlace::Folder(folder)) => {
+            // A target such as `warc:DIR` is not a path.
+            check_folder(args, &folder.to_string_lossy(), &cancel)
+        }
+        Ok(StorePlace::Database(database)) => check_database(args, &database, &cancel),
+        Err(error) => Err((code(&error), error)),
     };
+    let (mut report, incomplete) = match checked {
+        Ok(checked) => checked,
+        Err((code, error)) => {
+            logging::failure(&error, code);
+            return ExitCode::from(code);
+        }
+    };
+    let failures: Vec<anyhow::Error> =
+        std::mem::take(&mut report.failures).into_iter().map(Into::into).collect();
+    let code = match (report.is_complete, report.is_cancelled) {
+        (true, _) => u8::from(!report.is_consistent()),
+        (false, true) => 130,
+        (false, false) => failures.first().map_or(DISK, incomplete),
+    };
+    for failure in failures {
+        logging::failure(&failure, code);
+    }
+    print_report(args, &report);
+    ExitCode::from(code)
+}
+
+/// A report, and the exit code of a failure that ended the check; or a failure to begin, with its exit code.
+type Checked = Result<(CheckReport, fn(&anyhow::Error) -> u8), (u8, anyhow::Error)>;
+
+fn check_folder(args: &CheckArgs, dir: &str, cancel: &AtomicBool) -> Checked {
+    let mut options = CheckOptions::new(place_of(dir));
+    options.sets = sets_in(dir).map_err(|error| (DISK, error))?;
     options.records = vec![TOKENS];
     options.read = args.data.share_or(options.read);
     let progress = args.progress.begin(false, args.json);
     options.meter = progress.meter();
-    let checked = check(&options, &cancel);
+    let checked = check(&options, cancel);
     drop(progress);
-    let mut report = match checked {
-        Ok(report) => report,
-        Err(error) => {
-            let code = if error.kind() == ErrorKind::Usage { USAGE } else { DISK };
-            logging::failure(&error.into(), code);
-            return ExitCode::from(code);
-        }
+    let report = checked.map_err(|error| {
+        (if error.kind() == ErrorKind::Usage { USAGE } else { DISK }, error.into())
+    })?;
+    Ok((report, |_| DISK))
+}
+
+/// Checks the store of several nodes, whose bucket is that of the nodes unless another one is given.
+fn check_database(args: &CheckArgs, database: &DatabaseConfig, cancel: &AtomicBool) -> Checked {
+    let open = || -> Result<_> {
+        let (store, recorded) = Database::to_check(database)?;
+        let bucket = database.contents.clone().or(recorded);
+        // Nothing is written, so the folder for temporary files is not used.
+        let open = |url: String| {
+            let contents = crate::store::bucket::contents(&url, &std::env::temp_dir())?;
+            anyhow::Ok((url, contents))
+        };
+        Ok((store, bucket.map(open).transpose()?))
     };
-    let code = match (report.is_complete, report.is_cancelled) {
-        (true, _) => u8::from(!report.is_consistent()),
-        (false, true) => 130,
-        (false, false) => DISK,
+    let (store, contents) = open().map_err(|error| (code(&error), error))?;
+    let progress = args.progress.begin(false, args.json);
+    let options = SharedCheckOptions {
+        store: &*store,
+        shown: database.shown(),
+        contents: contents.as_ref().map(|(url, contents)| (url.clone(), &**contents)),
+        read: args.data.share_or(ReadShare::NONE),
+        meter: progress.meter(),
     };
-    for failure in std::mem::take(&mut report.failures) {
-        logging::failure(&failure.into(), code);
-    }
-    print_report(args, &report);
-    ExitCode::from(code)
+    let report = check_shared(&options, cancel);
+    drop(progress);
+    // A bucket out of reach is a server on the network; the code 1 would be that of damage.
+    Ok((report, |error| match code(error) {
+        1 => DISK,
+        IN_USE => NETWORK,
+        code => code,
+    }))
 }
 
 /// Prints the findings. If the check stopped early, unchecked data may be damaged.

@@ -56,7 +56,10 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let mut options = RepairOptions::new(place_of(&args.dir));
     options.sets = match sets_in(&args.dir) {
         Ok(sets) => sets,
-        Err(code) => return code,
+        Err(error) => {
+            logging::failure(&error, DISK);
+            return ExitCode::from(DISK);
+        }
     };
     options.records = vec![TOKENS];
     (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);

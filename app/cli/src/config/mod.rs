@@ -25,6 +25,7 @@ pub(crate) mod settings;
 mod slug;
 pub(crate) mod source_args;
 mod store_folder;
+pub(crate) mod store_place;
 pub(crate) mod sync_args;
 pub(crate) mod target;
 pub(crate) mod versions;

@@ -4,6 +4,7 @@ use crate::config::database::DatabaseConfig;
 use abreast_core::hub::{HubStore, HubSummary};
 use abreast_core::{ChangeLog, Clock, Lease, Records, WorkOnRequest};
 use abreast_maintenance::DatabaseStatus;
+use abreast_store::integrity::SharedStore;
 use abreast_webtypes::Timestamp;
 use anyhow::Result;
 use std::sync::Arc;
@@ -11,14 +12,17 @@ use std::sync::Arc;
 /// Name of the record with the address of the bucket.
 pub(crate) const BUCKET: &str = "contents";
 
+/// The rows of a database, and the address of its bucket.
+pub(crate) type Checked = (Box<dyn SharedStore>, Option<String>);
+
 /// A database, and the deliveries of its hub, if the database has tables.
 pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 
 #[cfg(feature = "postgres")]
 mod connected {
     use super::{
-        Arc, BUCKET, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
-        Timestamp, WorkOnRequest,
+        Arc, BUCKET, ChangeLog, Checked, Clock, DatabaseConfig, HubStore, Inspected, Lease,
+        Records, Result, Timestamp, WorkOnRequest,
     };
     use crate::program::errors::UsageError;
     use crate::store::data_folder::unfinished;
@@ -108,6 +112,26 @@ mod connected {
         /// # Errors
         /// The database cannot be read, or has other tables.
         pub(crate) fn log_to_read(config: &DatabaseConfig) -> Result<Arc<dyn ChangeLog>> {
+            Ok(Arc::new(Self::to_read(config)?.log()?))
+        }
+
+        /// The rows of all stores, to check them, and the address of the bucket that the first node recorded. Nodes may be
+        /// running.
+        ///
+        /// # Errors
+        /// As [`Self::log_to_read`], or a migration to the database is not complete.
+        pub(crate) fn to_check(config: &DatabaseConfig) -> Result<Checked> {
+            let database = Self::to_read(config)?;
+            if abreast_store::migrate::is_unfinished(&database)? {
+                bail!(unfinished(&config.shown()));
+            }
+            let record = database.records().record(BUCKET)?;
+            let bucket = record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned());
+            Ok((Box::new(database), bucket))
+        }
+
+        /// A database that has the tables of this program, and is not changed.
+        fn to_read(config: &DatabaseConfig) -> Result<PostgresDatabase> {
             let shown = config.shown();
             let database = Self::options(config)?.connect_to_inspect(&config.url)?;
             let versions = database.table_versions();
@@ -121,7 +145,7 @@ mod connected {
                     ),
                 }));
             }
-            Ok(Arc::new(database.log()?))
+            Ok(database)
         }
 
         fn options(config: &DatabaseConfig) -> Result<PostgresOptions> {
@@ -215,8 +239,8 @@ mod connected {
 #[cfg(not(feature = "postgres"))]
 mod connected {
     use super::{
-        Arc, ChangeLog, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records, Result,
-        Timestamp, WorkOnRequest,
+        Arc, ChangeLog, Checked, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records,
+        Result, Timestamp, WorkOnRequest,
     };
     use anyhow::bail;
 
@@ -231,6 +255,10 @@ mod connected {
 
         pub(crate) fn log(&self) -> Result<Arc<dyn ChangeLog>> {
             match *self {}
+        }
+
+        pub(crate) fn to_check(_: &DatabaseConfig) -> Result<Checked> {
+            bail!(crate::config::database::WITHOUT)
         }
 
         pub(crate) fn log_to_read(_: &DatabaseConfig) -> Result<Arc<dyn ChangeLog>> {

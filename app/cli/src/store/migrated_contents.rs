@@ -2,13 +2,13 @@
 
 use crate::store::migration_options::Options;
 use abreast_contents::View;
-use abreast_core::ContentId;
 use abreast_core::contents::{Content, ContentStore, Error};
+use abreast_core::{ContentId, on_threads};
 use abreast_store::migrate::Migration;
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Contents that are copied before their place is recorded.
 const PART: usize = 512;
@@ -67,24 +67,6 @@ fn copy(from: &ContentSource, to: &dyn ContentStore, id: &ContentId, length: u64
     Ok(true)
 }
 
-/// Does work for all items on several threads; ends at the first error.
-fn on_threads<T: Sync>(items: &[T], work: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS.min(items.len()) {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = work(item) {
-                        next.store(items.len(), Ordering::Relaxed);
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    }
-                }
-            });
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
 fn cancelled() -> anyhow::Error {
     anyhow::anyhow!("the migration was stopped (help: start it again; it continues)")
 }
@@ -105,7 +87,7 @@ pub(crate) fn copy_contents(
         let after = migration.contents_after().to_vec();
         let part = migration.needed_contents(&after, PART)?;
         let Some((last, _)) = part.last().copied() else { break };
-        on_threads(&part, &|(id, length)| {
+        on_threads(THREADS, &part, &|(id, length)| {
             if (options.is_cancelled)() {
                 return Err(cancelled());
             }
@@ -157,7 +139,7 @@ pub(crate) fn read_back(
             let part = migration.needed_contents(&after, PART)?;
             let Some((last, _)) = part.last() else { return Ok(read) };
             after = last.as_bytes().to_vec();
-            on_threads(&part, &verify)?;
+            on_threads(THREADS, &part, &verify)?;
             read += part.len() as u64;
         }
     }

@@ -1,7 +1,7 @@
 //! A migration of a whole store: its rows, its records and its stored contents.
 
-use crate::config::File;
-use crate::config::database::{DatabaseConfig, database_url};
+use crate::config::database::DatabaseConfig;
+use crate::config::store_place::StorePlace;
 use crate::program::errors::UsageError;
 use crate::store::data_folder::{MIGRATION, refuse_published};
 use crate::store::database::{BUCKET, Database};
@@ -48,45 +48,6 @@ pub(crate) struct Report {
     pub(crate) bytes_copied: u64,
     pub(crate) contents_present: u64,
     pub(crate) contents_verified: u64,
-}
-
-/// A store of an argument.
-enum Place {
-    Folder(PathBuf),
-    Database(Box<DatabaseConfig>),
-}
-
-impl Place {
-    fn of(argument: &str, contents: Option<&str>) -> Result<Self> {
-        let path = Path::new(argument);
-        if let Some(url) = database_url(path) {
-            let mut config = DatabaseConfig::of_url(url);
-            config.contents = contents.map(str::to_owned);
-            return Ok(Self::Database(Box::new(config)));
-        }
-        if !path.is_file() {
-            return Ok(Self::Folder(path.to_owned()));
-        }
-        let file = File::read(path)?;
-        if let Some(mut config) = DatabaseConfig::of_file(&file)? {
-            if let Some(contents) = contents {
-                config.contents = Some(contents.to_owned());
-            }
-            return Ok(Self::Database(Box::new(config)));
-        }
-        let folder = file.store_folder();
-        Ok(Self::Folder(folder.ok_or_else(|| UsageError(format!("`{argument}` names no `data`")))?))
-    }
-}
-
-impl Place {
-    /// The place for messages, without a password.
-    fn shown(&self) -> String {
-        match self {
-            Self::Folder(folder) => folder.display().to_string(),
-            Self::Database(config) => config.shown(),
-        }
-    }
 }
 
 /// A store that is open for the migration.
@@ -137,10 +98,10 @@ impl Opened {
 }
 
 /// Opens the present store.
-fn open_source(place: &Place) -> Result<Opened> {
+fn open_source(place: &StorePlace) -> Result<Opened> {
     let folder = match place {
-        Place::Database(config) => return Opened::database(config, true),
-        Place::Folder(folder) => folder,
+        StorePlace::Database(config) => return Opened::database(config, true),
+        StorePlace::Folder(folder) => folder,
     };
     let found = StateFolders::find(folder)?;
     let of_hub = || Some(found.hub.as_ref()?.parent()?.to_owned());
@@ -166,10 +127,10 @@ fn identity_in(folder: &Path) -> Result<Option<String>> {
 }
 
 /// Opens the new store. In a folder, its data are in a folder of their own until they are complete.
-fn open_destination(place: &Place) -> Result<Opened> {
+fn open_destination(place: &StorePlace) -> Result<Opened> {
     let folder = match place {
-        Place::Database(config) => return Opened::database(config, false),
-        Place::Folder(folder) => folder,
+        StorePlace::Database(config) => return Opened::database(config, false),
+        StorePlace::Folder(folder) => folder,
     };
     let shown = folder.display();
     refuse_published(folder)?;
@@ -282,8 +243,10 @@ fn source_of(from: &Opened, temporary: &Path) -> Result<ContentSource> {
 /// # Errors
 /// A store cannot be used, the run was cancelled, or the stores differ.
 pub(crate) fn migrate(options: &Options<'_>) -> Result<Report> {
-    let (from_place, to_place) =
-        (Place::of(options.from, options.contents)?, Place::of(options.to, options.contents)?);
+    let (from_place, to_place) = (
+        StorePlace::of(options.from.as_ref(), options.contents)?,
+        StorePlace::of(options.to.as_ref(), options.contents)?,
+    );
     let (from, to) = (open_source(&from_place)?, open_destination(&to_place)?);
     let temporary = tempfile::tempdir().context("cannot make a folder for temporary files")?;
     let mut report = Report { from: from_place.shown(), to: to_place.shown(), ..Report::default() };

@@ -1,7 +1,7 @@
 //! Folders of stores and copies, as the commands of maintenance get them.
 
 use crate::config::target::folder_of;
-use crate::program::exit::{DISK, USAGE};
+use crate::program::exit::USAGE;
 use crate::store::data_folder::refuse_database;
 use abreast_maintenance::{Place, StateFolders, StoreRecord};
 use abreast_server::api::{check_tokens, repair_tokens, tokens_path};
@@ -30,15 +30,12 @@ pub(crate) fn database_refused(target: &Path, help: &str) -> Option<ExitCode> {
 }
 
 /// The copies of all sets in a folder (`--all-sets`), with the names of their folders; empty if the folder itself contains a
-/// store or a copy. Errors are printed, and returned as the exit code.
-pub(crate) fn sets_in(target: &str) -> Result<Vec<(String, StateFolders)>, ExitCode> {
-    find_sets(folder_of(target)).map_err(|error| {
-        crate::program::logging::failure(&error, DISK);
-        ExitCode::from(DISK)
-    })
-}
-
-fn find_sets(folder: &Path) -> Result<Vec<(String, StateFolders)>> {
+/// store or a copy.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn sets_in(target: &str) -> Result<Vec<(String, StateFolders)>> {
+    let folder = folder_of(target);
     if !StateFolders::find(folder)?.is_none() {
         return Ok(Vec::new());
     }

@@ -83,6 +83,11 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
         "abreast status --config",
         "needs that database; database_status.rs runs both commands",
     ),
+    (
+        "docs/nodes.md",
+        "abreast check --config",
+        "needs that database and a bucket; serve_nodes.rs runs the command",
+    ),
     ("docs/emm.md", "ABREAST_TEST_SEEDS", "runs the tests"),
     ("docs/resourcesync-0.1.md", "ABREAST_TEST_PROSODY", "runs the tests"),
     ("docs/simulation.md", "cargo ", "runs the tests"),

@@ -6,6 +6,7 @@
 
 mod agreement;
 mod balancer;
+mod checks;
 mod copies;
 mod faults;
 mod load;

@@ -1,4 +1,4 @@
-//! Help for the codes of findings, the same as in docs/maintenance.md.
+//! Help for the codes of findings, the same as in docs/maintenance.md and docs/nodes.md.
 
 /// The help for findings with a code. A code without help of its own has the help of a damaged store.
 pub(crate) const fn advice(rule: &str) -> &'static str {
@@ -82,9 +82,26 @@ pub(crate) const fn advice(rule: &str) -> &'static str {
     }
 }
 
+/// The help for findings in a store that several nodes share.
+pub(crate) const fn advice_of_shared(rule: &str) -> &'static str {
+    match rule.as_bytes() {
+        b"contents.missing" | b"contents.length" | b"contents.digest" => {
+            "restore the object from its earlier versions or from a backup of the bucket"
+        }
+        _ => "stop all nodes and restore the database from a backup; check the disk of its server",
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::advice;
+    use super::{advice, advice_of_shared};
+
+    #[test]
+    fn help_for_a_shared_store_names_no_command_for_folders() {
+        for rule in ["contents.missing", "contents.digest", "table.row", "log.head", "store.row"] {
+            assert!(!advice_of_shared(rule).contains("repair"), "{rule}");
+        }
+    }
 
     /// A finding without a help of its own gets that of a damaged store.
     #[test]

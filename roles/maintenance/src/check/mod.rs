@@ -3,9 +3,11 @@
 mod advice;
 mod contents;
 mod report;
+mod shared;
 pub(crate) mod store;
 
 pub use report::{CheckReport, CheckSummary, ReportedFinding};
+pub use shared::{SharedCheckOptions, check_shared};
 
 use crate::backup::manifest::{backups_in, is_backup};
 use crate::backup::verify::check_backup;

@@ -1,6 +1,6 @@
 //! The report of a check.
 
-use crate::check::advice::advice;
+use crate::check::advice::{advice, advice_of_shared};
 use crate::place::Error;
 use abreast_core::{Finding, Severity};
 use abreast_store::integrity::Findings;
@@ -19,6 +19,8 @@ pub struct CheckReport {
     pub is_complete: bool,
     /// Whether the caller stopped the check.
     pub is_cancelled: bool,
+    /// Whether several nodes share the store, which has other help.
+    pub(crate) is_shared: bool,
 }
 
 /// A finding with its help.
@@ -58,7 +60,8 @@ impl CheckReport {
             let severity = if *severity == Severity::Note { "note" } else { "error" };
             // The help of an error is more specific than that of its code.
             let (message, own) = abreast_destination::without_help(message);
-            let help = own.unwrap_or(advice(rule));
+            let advice = if self.is_shared { advice_of_shared } else { advice };
+            let help = own.unwrap_or_else(|| advice(rule));
             ReportedFinding { code: rule, severity, location, message, help }
         })
     }

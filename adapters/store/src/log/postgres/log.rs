@@ -526,12 +526,7 @@ impl ChangeLog for PostgresLog {
     }
 
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
-        let rows = self.shared.client.query(
-            "cannot read who needs stored contents",
-            "SELECT 1 FROM abreast.contents WHERE id = $1 AND needed > 0 LIMIT 1",
-            &[(&id.as_bytes().as_slice(), Type::BYTEA)],
-        )?;
-        Ok(!rows.is_empty())
+        self.shared.client.needs_content(id)
     }
 
     fn unneeded_contents(

@@ -3,6 +3,7 @@
 pub(crate) mod last_heads;
 pub(crate) mod load;
 pub(crate) mod log;
+pub(crate) mod needed;
 pub(crate) mod newest_versions;
 pub(crate) mod open;
 pub(crate) mod parts;

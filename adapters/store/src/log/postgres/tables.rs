@@ -395,7 +395,7 @@ fn unlike_all(row: &Row) -> Resource {
 }
 
 /// Estimated size of a stored resource's entry in a document, in bytes.
-fn row_bytes(row: &Row, key: &str) -> Result<u64, Failure> {
+pub(crate) fn row_bytes(row: &Row, key: &str) -> Result<u64, Failure> {
     let text = |column: usize| -> Result<usize, Failure> {
         Ok(row.try_get::<_, Option<&str>>(column)?.map_or(0, str::len))
     };

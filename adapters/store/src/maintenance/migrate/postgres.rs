@@ -3,7 +3,7 @@
 use crate::hub::postgres::migrated::store_migrated;
 use crate::hub::postgres::rows::{numbered, shard_of, url_hash};
 use crate::log::postgres::load::store;
-use crate::log::postgres::rows::{content, key_hash};
+use crate::log::postgres::rows::key_hash;
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_state::SetState;
 use crate::maintenance::former_sets::{FormerSet, RECORD, former_sets_in, to_record};
@@ -448,20 +448,7 @@ impl Side for PostgresSide {
     }
 
     fn needed(&mut self, after: &[u8], limit: usize) -> Result<Vec<(ContentId, u64)>, LogError> {
-        const DOING: &str = "cannot read the needed contents";
-        const SQL: &str = "SELECT id, max(length) FROM abreast.contents WHERE needed > 0 AND id > $1 \
-                           GROUP BY id ORDER BY id LIMIT $2";
-        let rows = self.database.client.query(
-            DOING,
-            SQL,
-            &[(&after, Type::BYTEA), (&(limit as i64), Type::INT8)],
-        )?;
-        let read = |row: &tokio_postgres::Row| -> Result<(ContentId, u64), Failure> {
-            let id = content(row, 0)?.ok_or_else(|| Failure::Damaged("no address".to_owned()))?;
-            Ok((id, row.try_get::<_, i64>(1)? as u64))
-        };
-        let needed: Result<Vec<_>, Failure> = rows.iter().map(read).collect();
-        needed.map_err(|failure| failure.into_error(DOING))
+        self.database.client.needed_contents(after, limit)
     }
 
     fn with_log(
