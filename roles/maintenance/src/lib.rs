@@ -24,7 +24,7 @@ pub use place::{
     DatabaseCheck, DatabaseStatus, Error, ErrorKind, LeaseStatus, NodeStatus, Place, ReadShare,
     StateFolders, StoreRecord, TablesStatus, hold, holder_of, refuse_held, there,
 };
-pub use repair::{RepairOptions, RepairReport, repair};
+pub use repair::{RepairOptions, RepairReport, SharedRepairOptions, repair, repair_shared};
 pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use status::{
     Attention, AuditStatus, CopyRun, CopyStatus, DiskUse, DumpUse, FailingTarget, FollowerStatus,

@@ -8,13 +8,17 @@ use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
 use crate::store::database::Database;
 use crate::store::state_folders::{TOKENS, place_of, sets_in};
+use abreast_core::Meter;
+use abreast_core::contents::ContentStore;
 use abreast_maintenance::{
     CheckOptions, CheckReport, ErrorKind, ReadShare, SharedCheckOptions, check, check_shared,
 };
+use abreast_store::integrity::SharedStore;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const HELP: &str = "\
@@ -134,35 +138,55 @@ fn check_folder(args: &CheckArgs, dir: &str, cancel: &AtomicBool) -> Checked {
     Ok((report, |_| DISK))
 }
 
-/// Checks the store of several nodes, whose bucket is that of the nodes unless another one is given.
 fn check_database(args: &CheckArgs, database: &DatabaseConfig, cancel: &AtomicBool) -> Checked {
-    let open = || -> Result<_> {
+    let opened = CheckedStore::open(database).map_err(|error| (code(&error), error))?;
+    let progress = args.progress.begin(false, args.json);
+    let options = opened.options(&args.data, progress.meter());
+    let report = check_shared(&options, cancel);
+    drop(progress);
+    // The code 1 would be that of damage.
+    Ok((report, |error| if code_of_shared(error) == 1 { DISK } else { code_of_shared(error) }))
+}
+
+/// The store of several nodes that is open for a check.
+pub(crate) struct CheckedStore {
+    store: Box<dyn SharedStore>,
+    shown: String,
+    contents: Option<(String, Arc<dyn ContentStore>)>,
+}
+
+impl CheckedStore {
+    /// Opens a database, and the bucket of its nodes unless the configuration has another one.
+    ///
+    /// # Errors
+    /// The database or the bucket cannot be used.
+    pub(crate) fn open(database: &DatabaseConfig) -> Result<Self> {
         let (store, recorded) = Database::to_check(database)?;
-        let bucket = database.contents.clone().or(recorded);
-        // Nothing is written, so the folder for temporary files is not used.
         let open = |url: String| {
             let contents = crate::store::bucket::contents(&url, &std::env::temp_dir())?;
             anyhow::Ok((url, contents))
         };
-        Ok((store, bucket.map(open).transpose()?))
-    };
-    let (store, contents) = open().map_err(|error| (code(&error), error))?;
-    let progress = args.progress.begin(false, args.json);
-    let options = SharedCheckOptions {
-        store: &*store,
-        shown: database.shown(),
-        contents: contents.as_ref().map(|(url, contents)| (url.clone(), &**contents)),
-        read: args.data.share_or(ReadShare::NONE),
-        meter: progress.meter(),
-    };
-    let report = check_shared(&options, cancel);
-    drop(progress);
-    // A bucket out of reach is a server on the network; the code 1 would be that of damage.
-    Ok((report, |error| match code(error) {
-        1 => DISK,
-        IN_USE => NETWORK,
-        code => code,
-    }))
+        let contents = database.contents.clone().or(recorded).map(open).transpose()?;
+        Ok(Self { store, shown: database.shown(), contents })
+    }
+
+    /// The options of a check.
+    pub(crate) fn options(&self, data: &DataArgs, meter: Meter) -> SharedCheckOptions<'_> {
+        let contents = self.contents.as_ref();
+        SharedCheckOptions {
+            store: &*self.store,
+            shown: self.shown.clone(),
+            contents: contents.map(|(url, contents)| (url.clone(), &**contents)),
+            read: data.share_or(ReadShare::NONE),
+            meter,
+        }
+    }
+}
+
+/// The exit code of a failure with a database or its bucket. A bucket out of reach is a server on the network.
+pub(crate) fn code_of_shared(error: &anyhow::Error) -> u8 {
+    let code = code(error);
+    if code == IN_USE { NETWORK } else { code }
 }
 
 /// Prints the findings. If the check stopped early, unchecked data may be damaged.

@@ -1,17 +1,22 @@
 //! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will
 //! notice.
 
-use crate::command::check::DataArgs;
+use crate::command::check::{CheckedStore, DataArgs, code_of_shared};
+use crate::config::database::DatabaseConfig;
+use crate::config::store_place::StorePlace;
+use crate::program::errors::UsageError;
 use crate::program::exit::DISK;
 use crate::program::logging;
 use crate::program::progress::ProgressArgs;
 use crate::program::terminal::{json, line};
-use crate::store::state_folders::{TOKENS, database_refused, place_of, sets_in};
-use abreast_maintenance::{Error, ErrorKind, RepairOptions, RepairReport, repair};
-use anyhow::Result;
+use crate::store::state_folders::{TOKENS, place_of, sets_in};
+use abreast_maintenance::{
+    Error, ErrorKind, RepairOptions, RepairReport, SharedRepairOptions, repair, repair_shared,
+};
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -21,17 +26,33 @@ Examples:
   abreast repair ./papers
   abreast repair ./copy --read-data && abreast sync https://papers.example.org/ ./copy
 
+  abreast repair --config /etc/abreast-nodes.toml --from /srv/papers --from /var/backups/abreast
+
 Stop the server, or the sync, first. A damaged database is kept beside the new one as NAME.damaged-1. When rows of a log
 were lost, the log is restarted: Destinations notice it, and compare everything once.
 
-Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk or permission denied.";
+Of the store of several nodes, contents that the bucket lost are put there again, also while nodes run. Rows are not repaired: restore the
+database from its backup.
+
+Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk or permission denied; of a
+database also 5 out of reach, 6 no secure connection, 12 it refuses the user.";
 
 /// Options of `repair`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct RepairArgs {
-    /// Folder of a store, or of a copy
-    dir: String,
+    /// Folder of a store, or of a copy; or the URL of a database
+    #[arg(value_name = "DIR|URL", required_unless_present = "config")]
+    dir: Option<PathBuf>,
+    /// Repair the store of this configuration file
+    #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+    config: Option<PathBuf>,
+    /// Bucket of the contents of a database [default: that of its nodes]
+    #[arg(long, value_name = "URL")]
+    contents: Option<String>,
+    /// Folder of a store, of backups, or of files, with contents that the bucket of a database lost; repeatable
+    #[arg(long, value_name = "DIR")]
+    from: Vec<PathBuf>,
     /// Print what would be done, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -46,28 +67,22 @@ pub(crate) struct RepairArgs {
 
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
-    /// Advice for a store in a database.
-    const HELP_OF_DATABASE: &str =
-        "restore the database and the bucket from a backup: docs/nodes.md";
-    if let Some(code) = database_refused(Path::new(&args.dir), HELP_OF_DATABASE) {
-        return code;
-    }
     let cancel = crate::program::signals::cancel_on_signal();
-    let mut options = RepairOptions::new(place_of(&args.dir));
-    options.sets = match sets_in(&args.dir) {
-        Ok(sets) => sets,
-        Err(error) => {
-            logging::failure(&error, DISK);
-            return ExitCode::from(DISK);
-        }
-    };
-    options.records = vec![TOKENS];
-    (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);
+    // Clap has printed the usage if both are missing.
+    let place = args.config.as_ref().or(args.dir.as_ref()).cloned().unwrap_or_default();
     let mut steps = Vec::new();
-    let progress = args.progress.begin(false, args.json);
-    options.meter = progress.meter();
-    let done = repair_locked(&options, &mut |step| steps.push(step), &cancel);
-    drop(progress);
+    let mut step = |step| steps.push(step);
+    let (done, code): (_, fn(&anyhow::Error) -> u8) =
+        match StorePlace::of(&place, args.contents.as_deref()) {
+            Ok(StorePlace::Database(database)) => {
+                (repair_database(args, &database, &mut step, &cancel), code_of_shared)
+            }
+            // A target such as `warc:DIR` is not a path.
+            Ok(StorePlace::Folder(folder)) => {
+                (repair_dir(args, &folder.to_string_lossy(), &mut step, &cancel), code_of)
+            }
+            Err(error) => (Err(error), crate::program::exit::code),
+        };
     for step in &steps {
         if args.json {
             json(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}));
@@ -79,9 +94,45 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
         Ok(report) if args.json => json(&report),
         Ok(_) if steps.is_empty() => line("nothing to repair"),
         Ok(_) => {}
-        Err(error) => return failed(&error),
+        Err(error) => {
+            let code = code(&error);
+            logging::failure(&error, code);
+            return ExitCode::from(code);
+        }
     }
     ExitCode::SUCCESS
+}
+
+/// Puts lost contents of several nodes into their bucket again.
+fn repair_database(
+    args: &RepairArgs,
+    database: &DatabaseConfig,
+    step: &mut dyn FnMut(String),
+    cancel: &AtomicBool,
+) -> Result<RepairReport> {
+    let opened = CheckedStore::open(database)?;
+    let progress = args.progress.begin(false, args.json);
+    let check = opened.options(&args.data, progress.meter());
+    let options = SharedRepairOptions { check, from: args.from.clone(), dry_run: args.dry_run };
+    Ok(repair_shared(&options, step, cancel)?)
+}
+
+fn repair_dir(
+    args: &RepairArgs,
+    dir: &str,
+    step: &mut dyn FnMut(String),
+    cancel: &AtomicBool,
+) -> Result<RepairReport> {
+    if !args.from.is_empty() {
+        bail!(UsageError("`--from` is for a store in a database (help: leave it out)".to_owned()));
+    }
+    let mut options = RepairOptions::new(place_of(dir));
+    options.sets = sets_in(dir)?;
+    options.records = vec![TOKENS];
+    (options.read, options.dry_run) = (args.data.share_or(options.read), args.dry_run);
+    let progress = args.progress.begin(false, args.json);
+    options.meter = progress.meter();
+    repair_locked(&options, step, cancel)
 }
 
 /// Repairs a folder, or the copies of all sets, while no other run uses them.

@@ -88,6 +88,11 @@ pub(crate) const NOT_RUN: &[(&str, &str, &str)] = &[
         "abreast check --config",
         "needs that database and a bucket; serve_nodes.rs runs the command",
     ),
+    (
+        "docs/nodes.md",
+        "abreast repair --config",
+        "needs that database and a bucket; serve_nodes.rs runs the command",
+    ),
     ("docs/emm.md", "ABREAST_TEST_SEEDS", "runs the tests"),
     ("docs/resourcesync-0.1.md", "ABREAST_TEST_PROSODY", "runs the tests"),
     ("docs/simulation.md", "cargo ", "runs the tests"),

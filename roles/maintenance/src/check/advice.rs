@@ -86,7 +86,7 @@ pub(crate) const fn advice(rule: &str) -> &'static str {
 pub(crate) const fn advice_of_shared(rule: &str) -> &'static str {
     match rule.as_bytes() {
         b"contents.missing" | b"contents.length" | b"contents.digest" => {
-            "restore the object from its earlier versions or from a backup of the bucket"
+            "run `abreast repair --config FILE --from DIR` with a folder that has the files, or restore the object from its earlier versions"
         }
         _ => "stop all nodes and restore the database from a backup; check the disk of its server",
     }
@@ -97,9 +97,10 @@ mod tests {
     use super::{advice, advice_of_shared};
 
     #[test]
-    fn help_for_a_shared_store_names_no_command_for_folders() {
+    fn only_contents_of_a_shared_store_are_repaired() {
         for rule in ["contents.missing", "contents.digest", "table.row", "log.head", "store.row"] {
-            assert!(!advice_of_shared(rule).contains("repair"), "{rule}");
+            let is_repaired = advice_of_shared(rule).contains("abreast repair");
+            assert_eq!(is_repaired, rule.starts_with("contents."), "{rule}");
         }
     }
 

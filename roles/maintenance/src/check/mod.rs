@@ -3,7 +3,7 @@
 mod advice;
 mod contents;
 mod report;
-mod shared;
+pub(crate) mod shared;
 pub(crate) mod store;
 
 pub use report::{CheckReport, CheckSummary, ReportedFinding};

@@ -40,7 +40,7 @@ impl std::fmt::Debug for SharedCheckOptions<'_> {
 pub fn check_shared(options: &SharedCheckOptions<'_>, cancel: &AtomicBool) -> CheckReport {
     let mut report = CheckReport { is_shared: true, ..CheckReport::default() };
     let checked = check_rows(options, &mut report, cancel)
-        .and_then(|()| check_contents(options, &mut report, cancel));
+        .and_then(|()| check_contents(options, &mut report, &|_, _| {}, cancel));
     if let Err(error) = checked {
         report.failures.push(error);
     }
@@ -66,10 +66,12 @@ fn check_rows(
     Ok(())
 }
 
-/// Checks that each content that a row needs is in the bucket.
-fn check_contents(
+/// Checks that each content that a row needs is in the bucket. Passes the address and the expected length of each
+/// other content to `damaged`.
+pub(crate) fn check_contents(
     options: &SharedCheckOptions<'_>,
     report: &mut CheckReport,
+    damaged: &(dyn Fn(ContentId, u64) + Sync),
     cancel: &AtomicBool,
 ) -> Result<()> {
     let mut part = options.store.needed_contents(&[], PART)?;
@@ -87,6 +89,7 @@ fn check_contents(
         bucket,
         wants: &options.read.selection(),
         findings: Mutex::new(&mut report.findings),
+        damaged,
         read: AtomicU64::new(0),
     };
     let mut kept = 0;
@@ -116,6 +119,7 @@ struct ContentCheck<'c> {
     bucket: &'c str,
     wants: &'c (dyn Fn(&str) -> bool + Sync),
     findings: Mutex<&'c mut Findings>,
+    damaged: &'c (dyn Fn(ContentId, u64) + Sync),
     read: AtomicU64,
 }
 
@@ -125,10 +129,10 @@ impl ContentCheck<'_> {
         let _named = self.options.meter.item(|| name.clone());
         self.options.meter.add(1, 0);
         match self.contents.length(id)? {
-            None => self.missing(id)?,
+            None => self.missing(id, expected)?,
             Some(length) if length != expected => {
                 let message = format!("{}, {expected} were kept", count(length, "byte"));
-                self.report("contents.length", id, &message);
+                self.report("contents.length", id, expected, &message);
             }
             Some(length) if (self.wants)(&name) => {
                 self.read.fetch_add(1, Ordering::Relaxed);
@@ -138,9 +142,9 @@ impl ContentCheck<'_> {
                 }
                 // A node may have removed the content meanwhile.
                 if self.contents.contains(id)? {
-                    self.report("contents.digest", id, "other bytes than were kept");
+                    self.report("contents.digest", id, expected, "other bytes than were kept");
                 } else {
-                    self.missing(id)?;
+                    self.missing(id, expected)?;
                 }
             }
             Some(_) => {}
@@ -149,15 +153,16 @@ impl ContentCheck<'_> {
     }
 
     /// Reports a missing content, unless a node removed it together with the rows that needed it.
-    fn missing(&self, id: &ContentId) -> Result<()> {
+    fn missing(&self, id: &ContentId, expected: u64) -> Result<()> {
         if self.options.store.is_needed(id)? {
-            self.report("contents.missing", id, "rows need bytes that are not kept");
+            self.report("contents.missing", id, expected, "rows need bytes that are not kept");
         }
         Ok(())
     }
 
-    fn report(&self, rule: &'static str, id: &ContentId, message: &str) {
+    fn report(&self, rule: &'static str, id: &ContentId, expected: u64, message: &str) {
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         findings.add(rule, format!("{}: {id}", self.bucket), message);
+        (self.damaged)(*id, expected);
     }
 }

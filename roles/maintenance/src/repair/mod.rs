@@ -1,28 +1,21 @@
 //! Repairs stores and copies without guessing, and reports what Destinations will notice.
 
 mod options;
+mod report;
+mod shared;
 mod store;
 
 pub use options::RepairOptions;
+pub use report::RepairReport;
+pub use shared::{SharedRepairOptions, repair_shared};
 
 use crate::backup::refuse_backup;
 use crate::check::of_set;
 use crate::place::{Result, StateFolders, hold, in_use};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_store::repair::repair_hub;
-use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use store::repair_store;
-
-/// Number of steps of a repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "summary")]
-pub struct RepairReport {
-    /// Number of steps; 0 if nothing was damaged.
-    pub steps: usize,
-    /// Whether the steps were reported only.
-    pub dry_run: bool,
-}
 
 /// Repairs the stores and copies in a folder, and passes a text about each step to `step`, also about the steps before a
 /// failure.

@@ -1,4 +1,4 @@
-//! `abreast check` of a database and a bucket whose nodes are running.
+//! `abreast check` and `repair` of a database and a bucket whose nodes are running.
 
 use super::PROGRAMS;
 use super::nodes::{Nodes, send_signal};
@@ -6,24 +6,19 @@ use crate::world::abreast;
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::s3::settings;
 use abreast_testkit::{eventually, provided, run};
-use std::process::Output;
 
 /// Exit codes: no damage, damage, and a server out of reach.
 const WHOLE: i32 = 0;
 const DAMAGED: i32 = 1;
 const AWAY: i32 = 5;
 
-fn check(nodes: &Nodes, args: &[&str]) -> Output {
-    let mut command = abreast();
+/// The text of a command that ended with this code.
+fn checked(nodes: &Nodes, command: &str, args: &[&str], code: i32) -> String {
+    let mut program = abreast();
     for (name, value) in settings(nodes.bucket.address()) {
-        command.env(name.to_uppercase(), value);
+        program.env(name.to_uppercase(), value);
     }
-    run(command.arg("check").args(args))
-}
-
-/// The text of a check that ended with this code.
-fn checked(nodes: &Nodes, args: &[&str], code: i32) -> String {
-    let output = check(nodes, args);
+    let output = run(program.arg(command).args(args));
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {text}{errors}");
@@ -31,8 +26,8 @@ fn checked(nodes: &Nodes, args: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn damage_of_a_store_of_nodes_is_found_while_they_run() {
-    let name = "serve_nodes::checks::damage_of_a_store_of_nodes_is_found_while_they_run";
+fn damage_of_a_shared_store_is_found_and_repaired() {
+    let name = "serve_nodes::checks::damage_of_a_shared_store_is_found_and_repaired";
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let temporary = tempfile::tempdir().unwrap();
     let server = Postgres::start(&programs);
@@ -48,12 +43,12 @@ fn damage_of_a_store_of_nodes_is_found_while_they_run() {
     let ids = ids();
 
     let config = nodes.place.join("0.toml").display().to_string();
-    let text = checked(&nodes, &["--config", &config, "--read-data"], WHOLE);
+    let text = checked(&nodes, "check", &["--config", &config, "--read-data"], WHOLE);
     for part in ["set papers: 30 resources", "kept contents: 30, 30 read", "no damage found"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     // The bucket is that of the nodes.
-    let text = checked(&nodes, &[&nodes.database], WHOLE);
+    let text = checked(&nodes, "check", &[&nodes.database], WHOLE);
     assert!(text.contains("kept contents: 30, 0 read"), "{text}");
 
     let object = |id: &str| format!("/bucket/abreast/contents/{}/{id}", &id[..2]);
@@ -68,19 +63,19 @@ fn damage_of_a_store_of_nodes_is_found_while_they_run() {
          WHERE sets.id = set_id AND slug = 'papers' AND key LIKE '%/7'",
     );
     server.sql("serve", "DELETE FROM abreast.changes WHERE position = 9");
-    let text = checked(&nodes, &[&nodes.database], DAMAGED);
+    let text = checked(&nodes, "check", &[&nodes.database], DAMAGED);
     for part in [
         format!("error [contents.missing] s3://bucket/abreast: {}", ids[0]),
         format!("error [contents.length] s3://bucket/abreast: {}", ids[1]),
         "set papers\n  after position 8 comes 10".to_owned(),
         "error [table.row]".to_owned(),
-        "help: restore the object from its earlier versions".to_owned(),
+        "help: run `abreast repair --config FILE --from DIR`".to_owned(),
         "help: stop all nodes and restore the database".to_owned(),
     ] {
         assert!(text.contains(&part), "{part}: {text}");
     }
     assert!(!text.contains(&ids[2]), "its bytes were not read: {text}");
-    let text = checked(&nodes, &["--config", &config, "--read-data", "--json"], DAMAGED);
+    let text = checked(&nodes, "check", &["--config", &config, "--read-data", "--json"], DAMAGED);
     let findings = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     let digests = findings.filter(|finding: &serde_json::Value| {
         finding["code"] == "contents.digest"
@@ -88,7 +83,27 @@ fn damage_of_a_store_of_nodes_is_found_while_they_run() {
     });
     assert_eq!(digests.count(), 1, "{text}");
 
+    // The files of the folder have the bytes; nothing is guessed for rows.
+    let repair = |args: &[&str], code| {
+        let args: Vec<&str> =
+            [nodes.database.as_str(), "--read-data"].iter().chain(args).copied().collect();
+        checked(&nodes, "repair", &args, code)
+    };
+    let papers = nodes.papers().display().to_string();
+    let text = repair(&[], DAMAGED);
+    assert!(text.contains("3 contents of `s3://bucket/abreast` are lost"), "{text}");
+    let planned = repair(&["--from", &papers, "--dry-run"], WHOLE);
+    assert_eq!(
+        repair(&["--from", &nodes.place.join("people").display().to_string()], DAMAGED),
+        text
+    );
+    let step = format!("put 3 lost contents into the bucket again, from {papers}\n");
+    assert_eq!((planned, repair(&["--from", &papers], WHOLE)), (step.clone(), step));
+    assert_eq!(repair(&[], WHOLE), "nothing to repair\n");
+    let text = checked(&nodes, "check", &[&nodes.database, "--read-data"], DAMAGED);
+    assert!(!text.contains("contents."), "{text}");
+
     send_signal(nodes.bucket.id(), "-KILL");
-    let text = checked(&nodes, &[&nodes.database], AWAY);
+    let text = checked(&nodes, "check", &[&nodes.database], AWAY);
     assert!(text.contains("not checked to the end") || text.contains("damage found"), "{text}");
 }
