@@ -18,6 +18,7 @@ pub use log::limits::{
     DESCRIPTION_BYTES_MAX, KEY_BYTES_MAX, REPLACEMENT_BYTES_MAX, check_change, check_key,
     check_state, check_witness, shown,
 };
+pub use log::node_roles::{NodeRole, NodeRoles, NodeRolesError};
 pub use log::records::{RECORD_BYTES_MAX, Record, Records};
 pub use log::topic::{
     NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId,

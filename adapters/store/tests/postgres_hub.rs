@@ -11,8 +11,8 @@ use abreast_core::hub::{
 };
 use abreast_core::testing::{HubStores, TopicStores, hub_store_contract, topic_log_contract};
 use abreast_core::{
-    ErrorKind, FixedClock, NewNotification, Offset, Payload, Records as _, TopicId, TopicLog,
-    publish,
+    ErrorKind, FixedClock, NewNotification, NodeRoles, Offset, Payload, Records as _, TopicId,
+    TopicLog, publish,
 };
 use abreast_store::PostgresOptions;
 use abreast_store::hub::{NodeOptions, PostgresHub};
@@ -93,7 +93,8 @@ fn postgres_keeps_the_promises_of_a_hub_store() {
 /// A store of one of several nodes.
 fn node(url: &str, name: &str, lease: Duration) -> PostgresHub {
     let database = PostgresOptions::default().connect(url).expect("the store opens");
-    database.hub(NodeOptions { name: name.to_owned(), lease }).expect("the store opens")
+    let options = NodeOptions { name: name.to_owned(), lease, ..NodeOptions::default() };
+    database.hub(options).expect("the store opens")
 }
 
 fn bytes(body: &str) -> NewNotification {
@@ -158,6 +159,37 @@ fn nodes_divide_the_shards_and_inherit_those_of_an_ended_node() {
     assert_eq!(held(&[&two, &one]), [512, 512]);
     one.leave().unwrap();
     assert_eq!(held(&[&two]), [1_024], "a node that leaves is not waited for");
+}
+
+#[test]
+fn a_node_without_the_role_gets_no_shards() {
+    let Some(programs) = provided("a_node_without_the_role_gets_no_shards", PROGRAMS) else {
+        return;
+    };
+    let server = Postgres::start(&programs);
+    let url = server.create("roles");
+    let database = PostgresOptions::default().connect(&url).expect("the store opens");
+    let roles = NodeRoles::parse(&["publish", "watch"]).unwrap();
+    let lease = Duration::from_secs(600);
+    let other = NodeOptions { name: "other".to_owned(), lease, roles };
+    let other = database.hub(other).expect("the store opens");
+    let membership = other.renew().unwrap();
+    assert_eq!((membership.shards.len(), membership.missing, membership.nodes), (0, 0, 1));
+    let [one, two] = ["one", "two"].map(|name| node(&url, name, lease));
+    assert_eq!(held(&[&one, &other]), [1_024, 0]);
+    assert_eq!(two.renew().unwrap().missing, 512, "the part of the other node is not counted");
+    even_out(&one);
+    assert_eq!(held(&[&other, &two, &one]), [0, 512, 512]);
+    let found = database.inspect(Timestamp::from_micros(0)).unwrap().nodes;
+    let roles = found.iter().map(|node| (&*node.name, node.roles.join(","))).collect::<Vec<_>>();
+    assert_eq!(
+        roles,
+        [
+            ("one", "publish,api,hub,watch".to_owned()),
+            ("other", "publish,watch".to_owned()),
+            ("two", "publish,api,hub,watch".to_owned()),
+        ]
+    );
 }
 
 #[test]

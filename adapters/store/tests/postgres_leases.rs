@@ -20,7 +20,9 @@ const LENGTH: Duration = Duration::from_secs(2);
 
 fn node(url: &str, name: &str) -> PostgresLeases {
     let database = PostgresOptions::default().connect(url).unwrap();
-    database.leases(&NodeOptions { name: name.to_owned(), lease: LENGTH }).unwrap()
+    database
+        .leases(&NodeOptions { name: name.to_owned(), lease: LENGTH, ..NodeOptions::default() })
+        .unwrap()
 }
 
 #[test]

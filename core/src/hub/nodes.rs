@@ -38,7 +38,7 @@ pub struct Membership {
     pub surplus: usize,
     /// Number of shards that the node lacks to an equal part, because others still have them.
     pub missing: usize,
-    /// Number of nodes whose lease is valid.
+    /// Number of nodes that deliver and whose lease is valid.
     pub nodes: usize,
     /// Time from the start of the renewal to the end of the lease.
     pub lease: Duration,
@@ -80,7 +80,8 @@ pub struct HubChanges {
 
 /// The nodes of a hub, which share its store and divide its targets.
 ///
-/// A node delivers to the targets of its shards only. A shard belongs to one node at a time: until
+/// A node delivers to the targets of its shards only. A node that shares the store without delivering never
+/// has shards. A shard belongs to one node at a time: until
 /// the node gives it back, or its lease ends. Progress that a node records after the end of its lease
 /// is refused.
 pub trait HubNodes: Send + Sync {

@@ -14,6 +14,10 @@ pub trait Leases: Send + Sync {
     /// [`Self::release`].
     fn want(&self, name: &str);
 
+    /// Follows a part of the work that only other nodes do: this node never takes its lease, reads the notes
+    /// of its holder, and counts the part as done elsewhere. Each call needs a [`Self::release`].
+    fn observe(&self, name: &str);
+
     /// Whether this node may do the part of the work now. Does not block.
     fn is_held(&self, name: &str) -> bool;
 
@@ -27,7 +31,7 @@ pub trait Leases: Send + Sync {
     /// part again after the length of a lease.
     fn give_up(&self, name: &str);
 
-    /// Ends the wish for a part, after the end of its work.
+    /// Ends the wish for a part, after the end of its work, or the observation of a part.
     fn release(&self, name: &str);
 
     /// Publishes a note about a wanted part for other nodes, as long as this node holds its lease. Does
@@ -84,6 +88,13 @@ impl Lease {
     pub fn of(leases: Arc<dyn Leases>, name: impl Into<String>) -> Self {
         let name = name.into();
         leases.want(&name);
+        Self(Some(Arc::new(Part { leases, name })))
+    }
+
+    /// The lease of a part of the work that only other nodes do, which this node never holds.
+    pub fn observed(leases: Arc<dyn Leases>, name: impl Into<String>) -> Self {
+        let name = name.into();
+        leases.observe(&name);
         Self(Some(Arc::new(Part { leases, name })))
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod finding;
 pub(crate) mod lease;
 pub(crate) mod lease_notes;
 pub(crate) mod limits;
+pub(crate) mod node_roles;
 pub(crate) mod records;
 pub(crate) mod topic;
 

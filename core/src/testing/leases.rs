@@ -66,6 +66,10 @@ impl Leases for MemoryLeases {
         self.lock().entry(name.to_owned()).or_default().wanted.insert(self.owner);
     }
 
+    fn observe(&self, name: &str) {
+        self.lock().entry(name.to_owned()).or_default();
+    }
+
     fn is_held(&self, name: &str) -> bool {
         let mut rows = self.lock();
         let Some(row) = rows.get_mut(name) else { return false };
@@ -214,6 +218,18 @@ pub fn lease_notes_contract(one: &dyn Leases, two: &dyn Leases) {
     assert_ne!(second, holder);
     two.release(PART);
     one.release(PART);
+
+    // A node that only observes reads the notes, and leaves the lease to others.
+    two.observe(PART);
+    one.want(PART);
+    until("the first node has the lease", || one.is_held(PART));
+    one.publish(PART, "fourth".to_owned());
+    let holder = note_for(two, "fourth");
+    assert_eq!(two.ask(PART, holder, "scan").ok(), Some(true));
+    one.release(PART);
+    std::thread::sleep(MOMENT);
+    assert!(!two.is_held(PART) && !one.is_held(PART), "an observer does not take the lease");
+    two.release(PART);
 }
 
 /// Waits until the condition holds.

@@ -8,7 +8,7 @@
 use crate::postgres::client::Client;
 use crate::postgres::lease_notes;
 use crate::postgres::shared_values::{Param, database_now, random_number};
-use abreast_core::{ErrorKind, HolderNote, Leases, LogError, NOTE_BYTES_MAX};
+use abreast_core::{ErrorKind, HolderNote, Leases, LogError, NOTE_BYTES_MAX, NodeRoles};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io;
@@ -41,11 +41,14 @@ pub struct NodeOptions {
     pub name: String,
     /// Time after which other nodes take over the work of a node that does not renew its lease.
     pub lease: Duration,
+    /// The roles of this node, which status shows. A node without [`NodeRole::Hub`](abreast_core::NodeRole::Hub) delivers nothing.
+    pub roles: NodeRoles,
 }
 
 impl Default for NodeOptions {
     fn default() -> Self {
-        Self { name: "abreast".to_owned(), lease: Duration::from_secs(15) }
+        let (lease, roles) = (Duration::from_secs(15), NodeRoles::default());
+        Self { name: "abreast".to_owned(), lease, roles }
     }
 }
 
@@ -92,6 +95,8 @@ struct Part {
     is_elsewhere: bool,
     /// Number of wishes for the part that were not released.
     wishes: usize,
+    /// Whether this process takes the lease, and does not only observe its holder.
+    may_take: bool,
     /// Whether the work of this part uses notes.
     has_notes: bool,
     /// The note for other nodes, and whether it is stored.
@@ -103,12 +108,13 @@ struct Part {
 }
 
 impl Part {
-    fn new() -> Self {
+    fn new(may_take: bool) -> Self {
         Self {
             until: None,
             not_before: Instant::now(),
-            is_elsewhere: false,
+            is_elsewhere: !may_take,
             wishes: 0,
+            may_take,
             has_notes: false,
             note: None,
             note_of_holder: None,
@@ -152,10 +158,11 @@ impl PostgresLeases {
 
 impl Leases for PostgresLeases {
     fn want(&self, name: &str) {
-        let mut state = self.shared.lock();
-        state.parts.entry(name.to_owned()).or_insert_with(Part::new).wishes += 1;
-        state.has_new = true;
-        self.shared.changed.notify_all();
+        self.shared.add(name, true);
+    }
+
+    fn observe(&self, name: &str) {
+        self.shared.add(name, false);
     }
 
     fn release(&self, name: &str) {
@@ -247,6 +254,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a part to the parts of this process.
+    fn add(&self, name: &str, may_take: bool) {
+        let mut state = self.lock();
+        let part = state.parts.entry(name.to_owned()).or_insert_with(|| Part::new(may_take));
+        part.wishes += 1;
+        part.may_take |= may_take;
+        state.has_new = true;
+        self.changed.notify_all();
+    }
+
     fn run(&self) {
         let mut is_failing = false;
         let mut next_renewal = Instant::now();
@@ -303,15 +320,13 @@ impl Shared {
         let (released, wanted): (Vec<String>, Vec<String>) = {
             let mut state = self.lock();
             state.has_new = false;
-            let wanted = state.parts.iter().filter(|(_, part)| part.not_before <= begin);
+            let wanted = state.parts.iter();
+            let wanted = wanted.filter(|(_, part)| part.may_take && part.not_before <= begin);
             let wanted = wanted.map(|(name, _)| name.clone()).collect();
             (std::mem::take(&mut state.released), wanted)
         };
         // After a failure, they end by themselves.
         self.delete(&released)?;
-        if wanted.is_empty() {
-            return Ok(());
-        }
         let micros = i64::try_from(self.length.as_micros()).unwrap_or(i64::MAX);
         let params: [Param<'_>; 4] = [
             (&wanted, Type::TEXT_ARRAY),
@@ -319,7 +334,11 @@ impl Shared {
             (&self.node, Type::TEXT),
             (&micros, Type::INT8),
         ];
-        let rows = self.client.query_lease(RENEWING, self.length / 3, RENEW, &params)?;
+        let rows = if wanted.is_empty() {
+            Vec::new()
+        } else {
+            self.client.query_lease(RENEWING, self.length / 3, RENEW, &params)?
+        };
         if rows.is_empty() {
             // Other nodes have all leases.
             self.client.read_clock(self.length / 3)?;

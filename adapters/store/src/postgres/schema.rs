@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     ),
     include_str!("../migrations/postgres_records_0002.sql"),
     include_str!("../migrations/postgres_log_0002.sql"),
+    include_str!("../migrations/postgres_hub_0002.sql"),
 ];
 
 /// Name of the tables of this file in `abreast.schemas`.

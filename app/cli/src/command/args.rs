@@ -269,7 +269,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) node: crate::config::database::NodeArgs,
     #[command(flatten)]
-    pub(crate) contents: crate::config::database::ContentsArgs,
+    pub(crate) source_node: crate::config::database::SourceNodeArgs,
     #[command(flatten)]
     pub(crate) admin: crate::config::admin::AdminArgs,
 }
@@ -388,7 +388,7 @@ mod tests {
             of::<crate::config::access::AccessArgs>(),
             of::<crate::config::admin::AdminArgs>(),
             of::<crate::config::api::ApiArgs>(),
-            of::<crate::config::database::ContentsArgs>(),
+            of::<crate::config::database::SourceNodeArgs>(),
             of::<crate::config::database::NodeArgs>(),
             of::<crate::config::dumps::DumpArgs>(),
             of::<crate::config::follow_args::FollowArgs>(),

@@ -128,6 +128,12 @@ impl HubConfig {
                     .to_owned(),
             );
         }
+        if file.roles.is_some() {
+            problems.push(
+                "`roles`: they are for the nodes of `abreast serve` (help: leave it out)"
+                    .to_owned(),
+            );
+        }
         let listen = ListenConfig::check(&file, &mut problems);
         // A hub stores no contents, also if it has the file of a Source.
         let database = DatabaseConfig::check(&file, &mut problems)

@@ -10,6 +10,7 @@ use crate::command::args::ServeArgs;
 use crate::config::{Descriptions, File, Origin, ServeConfig, SetFile, is_of_environment};
 use crate::program::errors::UsageError;
 use crate::program::signals::{Request, Signals};
+use abreast_core::NodeRoles;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,7 @@ fn read(args: &ServeArgs) -> Result<(File, Option<PathBuf>)> {
     let data_in_file = file.data.clone();
     file.store_in(args.data.as_ref());
     args.node.over(&mut file);
-    args.contents.over(&mut file);
+    args.source_node.over(&mut file);
     args.listen.over(&mut file);
     args.admin.over(&mut file);
     Ok((file, data_in_file))
@@ -108,7 +109,15 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         .collect();
     let writes = config.api.write;
     let data = match &config.database {
-        Some(database) => format!("{} as node `{}`", database.shown(), database.node),
+        Some(database) if database.roles == NodeRoles::default() => {
+            format!("{} as node `{}`", database.shown(), database.node)
+        }
+        Some(database) => format!(
+            "{} as node `{}` with the roles {}",
+            database.shown(),
+            database.node,
+            database.roles
+        ),
         None => config.data.display().to_string(),
     };
     let mut running = Running::start(config)?;

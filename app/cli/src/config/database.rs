@@ -5,6 +5,7 @@ use crate::config::set::SetConfig;
 use crate::config::settings::File;
 use crate::program::errors::UsageError;
 use crate::program::small_file;
+use abreast_core::{NodeRole, NodeRoles};
 use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -44,21 +45,29 @@ pub(crate) struct NodeArgs {
     node: Option<String>,
 }
 
-/// The flag of the contents of a Source's sets.
+/// The flags of a node of a Source, which take precedence over the keys of the file.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Several nodes")]
-pub(crate) struct ContentsArgs {
+pub(crate) struct SourceNodeArgs {
     /// Bucket for the contents of sets, if the store is in a database: s3://BUCKET/PREFIX
     #[arg(long, value_name = "URL", env = "ABREAST_CONTENTS")]
     contents: Option<String>,
+    /// Work of this node, separated by commas: publish, api, hub, watch [default: all]
+    #[arg(long, value_name = "ROLES", env = "ABREAST_ROLES", value_delimiter = ',')]
+    roles: Vec<String>,
 }
 
-impl ContentsArgs {
-    /// Writes the flag over a file.
+impl SourceNodeArgs {
+    /// Writes the flags over a file.
     pub(crate) fn over(&self, file: &mut File) {
         if self.contents.is_some() {
             file.contents.clone_from(&self.contents);
             file.origins.forget("contents");
+        }
+        // An empty variable does not replace the roles of the file.
+        if self.roles.iter().any(|role| !role.is_empty()) {
+            file.roles = Some(self.roles.clone());
+            file.origins.forget("roles");
         }
     }
 }
@@ -92,6 +101,7 @@ pub(crate) struct DatabaseConfig {
     /// The name of this node.
     pub(crate) node: String,
     pub(crate) lease: Duration,
+    pub(crate) roles: NodeRoles,
 }
 
 /// Why no database can be opened, in programs without PostgreSQL.
@@ -101,6 +111,7 @@ impl DatabaseConfig {
     /// The database of a configuration file; `None` if the store is in a folder.
     pub(crate) fn check(file: &File, problems: &mut Vec<String>) -> Option<Self> {
         let own = file.database.clone().unwrap_or_default();
+        let roles = check_roles(file.roles.as_deref(), problems);
         let Some(url) = file.data.as_deref().and_then(database_url) else {
             let keys = [
                 file.database.is_some(),
@@ -112,6 +123,13 @@ impl DatabaseConfig {
                 problems.push(
                     "`data`: `database`, `node`, `scratch` and `contents` are for a store in a database (help: data = \
                      \"postgres://USER@HOST/NAME\", or leave them out)"
+                        .to_owned(),
+                );
+            }
+            if roles != NodeRoles::default() {
+                problems.push(
+                    "`roles`: a store in a folder has one process, which does all work (help: leave out `roles`, or share a database: \
+                     docs/nodes.md)"
                         .to_owned(),
                 );
             }
@@ -162,7 +180,7 @@ impl DatabaseConfig {
             ));
         }
         let (url, lease) = (url.to_owned(), lease.unwrap_or(LEASE));
-        Some(Self { url, password, ca_file: own.ca_file, contents, node: name, lease })
+        Some(Self { url, password, ca_file: own.ca_file, contents, node: name, lease, roles })
     }
 
     /// Checks a set that several nodes publish.
@@ -191,8 +209,15 @@ impl DatabaseConfig {
 
     /// The database at a URL of the command line.
     pub(crate) fn of_url(url: &str) -> Self {
-        let (password, ca_file, contents) = (None, None, None);
-        Self { url: url.to_owned(), password, ca_file, contents, node: host_name(), lease: LEASE }
+        Self {
+            url: url.to_owned(),
+            password: None,
+            ca_file: None,
+            contents: None,
+            node: host_name(),
+            lease: LEASE,
+            roles: NodeRoles::default(),
+        }
     }
 
     /// The URL for messages, without a password.
@@ -201,6 +226,16 @@ impl DatabaseConfig {
         let url = self.url.split('?').next().unwrap_or_default();
         crate::values::hidden_logins::shown(url)
     }
+}
+
+/// The roles in a configuration file, by default all.
+fn check_roles(names: Option<&[String]>, problems: &mut Vec<String>) -> NodeRoles {
+    let Some(names) = names else { return NodeRoles::default() };
+    NodeRoles::parse(names).unwrap_or_else(|error| {
+        let all = NodeRole::ALL.map(NodeRole::name).join(", ");
+        problems.push(format!("`roles`: {error} (help: a list of {all}, or leave it out for all)"));
+        NodeRoles::default()
+    })
 }
 
 /// Whether a text is `s3://BUCKET` or `s3://BUCKET/PREFIX`.
@@ -246,6 +281,28 @@ mod tests {
             "{url}scratch = \"/x\"\n[database]\nlease = \"1s\"\npassword_file = \"/a\"\npassword_command = \"b\"\n"
         ));
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn roles_of_a_node_are_checked() {
+        let url = "data = \"postgres://abreast@db.example.org/abreast\"\nscratch = \"/x\"\n";
+        let (database, found) = problems(&format!("{url}roles = [\"watch\", \"api\"]\n"));
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(database.unwrap().roles.to_string(), "api, watch");
+        assert_eq!(problems(url).0.unwrap().roles, NodeRoles::default());
+        let help = "(help: a list of publish, api, hub, watch, or leave it out for all)";
+        for (list, fault) in [
+            ("[]", "the list is empty"),
+            ("[\"hubs\"]", "`hubs` is not a role"),
+            ("[\"hub\", \"hub\"]", "`hub` is in the list twice"),
+        ] {
+            let (_, found) = problems(&format!("{url}roles = {list}\n"));
+            assert_eq!(found, [format!("`roles`: {fault} {help}")]);
+        }
+        let (_, found) = problems("data = \"/a\"\nroles = [\"hub\"]\n");
+        assert!(found[0].starts_with("`roles`: a store in a folder has one process"), "{found:?}");
+        let all = "data = \"/a\"\nroles = [\"hub\", \"api\", \"watch\", \"publish\"]\n";
+        assert!(problems(all).1.is_empty());
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(crate) use slug::slug_of;
 use crate::config::database::DatabaseConfig;
 use crate::config::faults::Fault;
 pub(crate) use crate::config::settings::{File, SetFile};
+use abreast_core::NodeRoles;
 use anyhow::Result;
 use set::check_set;
 use std::collections::HashSet;
@@ -83,6 +84,11 @@ impl ServeConfig {
         let is_shared = self.database.is_some();
         let keeps = |set: &SetConfig| set.keeps_contents(is_shared);
         self.sets.iter().any(keeps)
+    }
+
+    /// The roles of this process; all if it shares no database.
+    pub(crate) fn roles(&self) -> NodeRoles {
+        self.database.as_ref().map(|database| database.roles).unwrap_or_default()
     }
 
     /// Checks everything, and reports all faults at once.

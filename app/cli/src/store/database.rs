@@ -27,6 +27,7 @@ mod connected {
     use crate::program::errors::UsageError;
     use crate::store::data_folder::unfinished;
     use crate::store::database_password;
+    use abreast_core::NodeRole;
     use abreast_maintenance::{DatabaseStatus, LeaseStatus, NodeStatus, TablesStatus};
     use abreast_source::WatchNote;
     use abreast_store::hub::{DatabaseInspection, LeaseInspection, NodeInspection, NodeOptions};
@@ -65,7 +66,8 @@ mod connected {
             let database = Self::options(config)?.connect(&config.url);
             let database =
                 database.with_context(|| format!("cannot open the database {}", config.shown()))?;
-            let node = NodeOptions { name: config.node.clone(), lease: config.lease };
+            let node =
+                NodeOptions { name: config.node.clone(), lease: config.lease, roles: config.roles };
             Ok(Self { postgres: database, node, leases: Arc::default() })
         }
 
@@ -82,12 +84,18 @@ mod connected {
             Ok(Arc::new(self.postgres.log()?))
         }
 
-        /// The lease of a part of the work, of which one node at a time does each part.
+        /// The lease of a part of the work, of which one node with the role [`NodeRole::Watch`] at a time
+        /// does each part.
         ///
         /// # Errors
         /// The system cannot start a thread.
         pub(crate) fn lease(&self, name: String) -> Result<Lease> {
-            Ok(Lease::of(self.leases()?, name))
+            let leases = self.leases()?;
+            Ok(if self.node.roles.has(NodeRole::Watch) {
+                Lease::of(leases, name)
+            } else {
+                Lease::observed(leases, name)
+            })
         }
 
         /// A part of the work that one node at a time does on request.
@@ -232,6 +240,7 @@ mod connected {
             started: node.started.to_string(),
             until: node.until.to_string(),
             shards: node.shards,
+            roles: node.roles,
         }
     }
 }

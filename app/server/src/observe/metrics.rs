@@ -243,7 +243,7 @@ pub const METRICS: &[Metric] = &[
     now(
         "abreast_hub_nodes",
         &[],
-        "Nodes that share the store of the hub; 0 if only this process delivers from it.",
+        "Nodes that deliver from the store of the hub; 0 if only this process delivers from it.",
     ),
     now(
         "abreast_hub_shards",

@@ -1,5 +1,7 @@
 //! The paths of the server itself; all other paths belong to projections.
 
+use abreast_core::NodeRole;
+
 /// The part of the server that answers a path; `S` is the type that identifies a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route<S> {
@@ -19,6 +21,20 @@ pub(crate) enum Route<S> {
     /// A topic of the hub, as a stream of events.
     HubEvents,
     NotFound,
+}
+
+/// The role whose nodes answer a path, by the start of the path only, so that a load balancer can make the same
+/// choice; `None` if every node answers.
+pub(crate) fn role_of(path: &str) -> Option<NodeRole> {
+    match path {
+        "/livez" | "/readyz" | "/metrics" | "/style.css" | "/icon.svg" => return None,
+        _ => {}
+    }
+    Some(match path.split('/').nth(1) {
+        Some("api" | "admin") => NodeRole::Api,
+        Some("hub") => NodeRole::Hub,
+        _ => NodeRole::Publish,
+    })
 }
 
 /// Finds the route of a path; `find` finds a set by name.
@@ -57,6 +73,34 @@ mod tests {
 
     fn of(path: &str) -> Route<usize> {
         route(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+    }
+
+    #[test]
+    fn each_path_belongs_to_one_role_or_to_all() {
+        for (role, paths) in [
+            (None, &["/livez", "/readyz", "/metrics", "/style.css", "/icon.svg"][..]),
+            (Some(NodeRole::Api), &["/api", "/api/v1/sets", "/admin", "/admin/sets/a"]),
+            (Some(NodeRole::Hub), &["/hub", "/hub/events"]),
+            (
+                Some(NodeRole::Publish),
+                &[
+                    "/",
+                    "",
+                    "/.well-known/resourcesync",
+                    "/a/r/x",
+                    "/a/r/api",
+                    "/apis/changelist.xml",
+                    "/a/m/2/x",
+                    "/timegate/http://x/y",
+                    "/a/notify/change",
+                    "/a/v0.1/subscribe",
+                ],
+            ),
+        ] {
+            for path in paths {
+                assert_eq!(role_of(path), role, "{path}");
+            }
+        }
     }
 
     #[test]

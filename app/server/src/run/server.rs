@@ -20,12 +20,12 @@ use crate::observe::followers::Following;
 use crate::routes::{
     callback, document, entity, file, former, health, hub, memento, timegate, timemap, topic,
 };
-use crate::run::route::{Route, route};
+use crate::run::route::{Route, role_of, route};
 use crate::site::current::CurrentSite;
 use crate::site::heads::Heads;
 use crate::site::resource;
 use crate::site::served::Site;
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, NodeRole, NodeRoles, SystemClock};
 use abreast_hub::Client;
 use abreast_net::{
     ConnectionSlot, ConnectionSlots, InFlight, KeyDirectory, ServerCertificate, ServerStream,
@@ -94,6 +94,8 @@ pub struct ServerOptions {
     pub requests_per_client: usize,
     /// Clients with a limit of their own. Default: none.
     pub known_clients: Vec<KnownClient>,
+    /// The roles of this node: requests for another role are refused with 421. Default: all.
+    pub roles: NodeRoles,
 }
 
 impl Default for ServerOptions {
@@ -109,6 +111,7 @@ impl Default for ServerOptions {
             keys: None,
             requests_per_client: REQUESTS_PER_CLIENT,
             known_clients: Vec::new(),
+            roles: NodeRoles::default(),
         }
     }
 }
@@ -447,6 +450,9 @@ async fn answer(
     client: Client,
 ) -> io::Result<(Part, Answer)> {
     let path = request.uri().path();
+    if let Some(role) = role_of(path).filter(|role| !shared.options.roles.has(*role)) {
+        return Ok((Part::Other, misdirected(role, &request)));
+    }
     if hub::is_path(path) {
         return Ok((Part::Hub, handle_hub(site, request, client).await));
     }
@@ -469,6 +475,20 @@ async fn answer(
         return Ok((Part::Hub, callback::not_offered()));
     }
     dispatch(shared, site, &request, &client).await
+}
+
+/// The answer to a request that a node with another role must answer [rfc9110 §15.5.20].
+fn misdirected(role: NodeRole, request: &Request<Incoming>) -> Answer {
+    let detail = format!(
+        "this node does not have the role `{role}`, which answers this address: ask the public URL, whose load balancer knows a \
+         node with the role"
+    );
+    let mut answer = problem(StatusCode::MISDIRECTED_REQUEST, &detail);
+    // The body of the request is not read.
+    if !request.body().is_end_stream() {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 /// The answer to a valid request for a set that was renamed or removed.

@@ -1,7 +1,7 @@
 //! Probes and figures.
 
 use crate::world::{BASE, Served, World};
-use abreast_core::{NewSet, SystemClock};
+use abreast_core::{NewSet, NodeRoles, SystemClock};
 use abreast_server::{ServerOptions, Site};
 use abreast_source::WatchState;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
@@ -26,6 +26,25 @@ fn alive_at_once_and_ready_when_the_import_is_complete() {
     assert!(!waiting.header("retry-after").is_empty());
     world.publish();
     assert_eq!(served.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_node_refuses_requests_for_other_roles() {
+    let world = World::new();
+    world.write("a", "1");
+    world.publish();
+    let roles = NodeRoles::parse(&["hub"]).unwrap();
+    let served = Served::start(world.site(), ServerOptions { roles, ..ServerOptions::default() });
+    for path in ["/", "/set/r/a", "/set/resourcelist.xml", "/api/v1/sets", "/admin/"] {
+        assert_eq!(served.get(path).status, 421, "{path}");
+    }
+    let refused = served.ask("POST", "/api/v1/sets/set/changes", &[("Content-Length", "9")]);
+    assert_eq!((refused.status, refused.header("connection").as_str()), (421, "close"));
+    assert!(refused.text().contains("does not have the role `api`"), "{}", refused.text());
+    assert_eq!(served.get("/hub").status, 404, "the site has no hub");
+    for path in ["/livez", "/readyz", "/metrics", "/style.css"] {
+        assert_eq!(served.get(path).status, 200, "{path}");
+    }
 }
 
 #[test]

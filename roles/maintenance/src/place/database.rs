@@ -1,5 +1,6 @@
 //! A database that several nodes share, and its conditions.
 
+use abreast_core::NodeRole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +63,9 @@ pub struct NodeStatus {
     pub until: String,
     /// Number of the 1,024 parts of the targets that the node delivers.
     pub shards: u64,
+    /// Names of the roles of the node, such as `watch`.
+    #[serde(default)]
+    pub roles: Vec<String>,
 }
 
 /// The lease of a part of the work, of which one node at a time does each part.
@@ -162,6 +166,7 @@ impl DatabaseStatus {
             });
         }
         checks.push(self.names_check());
+        checks.extend(self.roles_check());
         checks
     }
 
@@ -216,6 +221,27 @@ impl DatabaseStatus {
             help: "give each node its own `node`; after a crash, the former node is listed until the end of its lease",
         }
     }
+
+    /// Checks that each role has a node; `None` if no node runs.
+    fn roles_check(&self) -> Option<DatabaseCheck> {
+        let alive: Vec<_> = self.nodes.iter().filter(|node| node.state == "alive").collect();
+        let is_missing = |role: &NodeRole| {
+            !alive.iter().any(|node| node.roles.iter().any(|name| name == role.name()))
+        };
+        let missing: Vec<_> = NodeRole::ALL.into_iter().filter(is_missing).collect();
+        let shown: Vec<_> = missing.iter().map(|role| format!("`{role}`")).collect();
+        (!alive.is_empty()).then(|| DatabaseCheck {
+            code: "database.roles",
+            ok: missing.is_empty(),
+            urgent: true,
+            message: if missing.is_empty() {
+                "each role has a running node".to_owned()
+            } else {
+                format!("no running node has the role {}", shown.join(", "))
+            },
+            help: "start a node with the role: `roles` in the configuration, by default all",
+        })
+    }
 }
 
 #[cfg(test)]
@@ -241,7 +267,9 @@ mod tests {
     }
 
     fn node(name: &str, state: &str) -> NodeStatus {
-        NodeStatus { name: name.to_owned(), state: state.to_owned(), ..NodeStatus::default() }
+        let roles = NodeRole::ALL.map(|role| role.name().to_owned()).into();
+        let (name, state) = (name.to_owned(), state.to_owned());
+        NodeStatus { name, state, roles, ..NodeStatus::default() }
     }
 
     fn tables(version: i64) -> Vec<TablesStatus> {
@@ -257,6 +285,12 @@ mod tests {
         assert_eq!(bad(&good()), [""; 0]);
         let lost = vec![node("a", "alive"), node("a", "lost")];
         assert_eq!(bad(&DatabaseStatus { nodes: lost, ..good() }), [""; 0]);
+        assert_eq!(bad(&DatabaseStatus { nodes: Vec::new(), ..good() }), [""; 0]);
+        let only = |roles: [&str; 2]| NodeStatus {
+            roles: roles.map(str::to_owned).into(),
+            ..node(roles[0], "alive")
+        };
+        let roles = vec![only(["publish", "api"]), only(["watch", "api"]), node("a", "lost")];
         let off = Some("off".to_owned());
         let equal = vec![node("a", "alive"), node("a", "alive")];
         for (status, code) in [
@@ -269,6 +303,7 @@ mod tests {
             (DatabaseStatus { fsync: Some(false), ..good() }, "database.fsync"),
             (DatabaseStatus { tables: tables(2), ..good() }, "database.tables"),
             (DatabaseStatus { nodes: equal, ..good() }, "database.nodes"),
+            (DatabaseStatus { nodes: roles, ..good() }, "database.roles"),
         ] {
             assert_eq!(bad(&status), [code]);
         }

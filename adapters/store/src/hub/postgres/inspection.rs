@@ -23,7 +23,7 @@ const SERVER: &str = "SELECT current_setting('server_version'), current_setting(
 const SCHEMAS: &str = "SELECT part, version FROM abreast.schemas ORDER BY part";
 const NODES: &str = "SELECT name, started, until, \
      (SELECT count(*) FROM abreast.hub_shards WHERE owner = nodes.id), \
-     until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
+     until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, roles \
      FROM abreast.nodes ORDER BY name, started LIMIT $1";
 
 const LEASES: &str = "SELECT name, node, until, until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
@@ -74,6 +74,8 @@ pub struct NodeInspection {
     pub shards: u64,
     /// Whether the lease is not over.
     pub is_alive: bool,
+    /// Names of the node's roles.
+    pub roles: Vec<String>,
 }
 
 /// The lease of a part of the work, of which one node at a time does each part.
@@ -190,6 +192,7 @@ fn node(row: &Row) -> Result<NodeInspection, Failure> {
         until: Timestamp::from_micros(row.try_get(2)?),
         shards: row.try_get::<_, i64>(3)? as u64,
         is_alive: row.try_get(4)?,
+        roles: row.try_get(5)?,
     })
 }
 

@@ -4,9 +4,10 @@ use super::namesakes::Namesakes;
 use super::topics::each;
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
+use crate::postgres::leases::NodeOptions;
 use crate::postgres::shared_values::random_number;
 pub(crate) use crate::postgres::shared_values::{Param, database_now};
-use abreast_core::{ErrorKind, LogError};
+use abreast_core::{ErrorKind, LogError, NodeRole, NodeRoles};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -16,14 +17,21 @@ use tokio_postgres::types::Type;
 pub(crate) struct Node {
     name: String,
     pub(crate) lease: Duration,
+    roles: NodeRoles,
     /// Number of the present lease, if there was one.
     id: Mutex<Option<i64>>,
     namesakes: Mutex<Namesakes>,
 }
 
 impl Node {
-    pub(crate) fn new(name: String, lease: Duration) -> Self {
-        Self { name, lease, id: Mutex::new(None), namesakes: Mutex::default() }
+    pub(crate) fn new(options: NodeOptions) -> Self {
+        let NodeOptions { name, lease, roles } = options;
+        Self { name, lease, roles, id: Mutex::new(None), namesakes: Mutex::default() }
+    }
+
+    /// Whether this node delivers to a part of the targets.
+    pub(crate) fn delivers(&self) -> bool {
+        self.roles.has(NodeRole::Hub)
     }
 
     /// Number of the present or last lease; `None` before the first.
@@ -73,14 +81,19 @@ impl Node {
         let new = random_number()?;
         // The statement may be repeated after a lost answer.
         let sql = concat!(
-            "INSERT INTO abreast.nodes (id, name, started, until) VALUES ($3, $1, ",
+            "INSERT INTO abreast.nodes (id, name, roles, started, until) VALUES ($3, $1, $4, ",
             database_now!(),
             ", ",
             database_now!(),
             " + $2) ON CONFLICT (id) DO NOTHING"
         );
-        let params: [Param<'_>; 3] =
-            [(&self.name, Type::TEXT), (&self.lease_micros(), Type::INT8), (&new, Type::INT8)];
+        let roles: Vec<&str> = self.roles.names().collect();
+        let params: [Param<'_>; 4] = [
+            (&self.name, Type::TEXT),
+            (&self.lease_micros(), Type::INT8),
+            (&new, Type::INT8),
+            (&roles, Type::TEXT_ARRAY),
+        ];
         client.query_lease(DOING, self.lease / 3, sql, &params)?;
         *self.lock() = Some(new);
         Ok(new)

@@ -21,7 +21,11 @@ const DELETE_EXPIRED: &str = concat!(
     database_now!(),
     " FOR UPDATE SKIP LOCKED) RETURNING name"
 );
-const COUNT: &str = concat!("SELECT count(*) FROM abreast.nodes WHERE until > ", database_now!());
+/// Nodes that deliver.
+const COUNT: &str = concat!(
+    "SELECT count(*) FROM abreast.nodes WHERE 'hub' = ANY (roles) AND until > ",
+    database_now!()
+);
 /// A shard of no node, if there is one.
 const FREE: &str = "SELECT shard FROM abreast.hub_shards AS free \
      WHERE NOT EXISTS (SELECT FROM abreast.nodes WHERE nodes.id = free.owner) LIMIT 1";
@@ -55,7 +59,7 @@ impl HubNodes for PostgresHub {
         }
         let rows = ask(COUNT, &[])?;
         let nodes = first(DOING, &rows, |row| Ok(row.try_get::<_, i64>(0)?))?.max(1);
-        let all = i64::from(HUB_SHARDS);
+        let all = if node.delivers() { i64::from(HUB_SHARDS) } else { 0 };
         let share = all / nodes + i64::from(all % nodes > 0);
         // The last node gets the rest, if the others have whole shares.
         let rest = (all - share * (nodes - 1)).max(0) as usize;

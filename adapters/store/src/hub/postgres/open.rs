@@ -18,7 +18,7 @@ impl PostgresDatabase {
     /// The system cannot start a thread.
     pub fn hub(&self, node: NodeOptions) -> Result<PostgresHub, LogError> {
         let client = Arc::clone(&self.client);
-        let node = Arc::new(Node::new(node.name, node.lease));
+        let node = Arc::new(Node::new(node));
         let queue = Arc::new(Queue::default());
         let writer = HubWriter {
             client: Arc::clone(&client),

@@ -307,7 +307,8 @@ fn listen(config: &ServeConfig) -> Result<Listening> {
         .context("cannot start threads")?;
     let most = ServerOptions::default().connections;
     let connections = crate::program::open_files::connections(config.sets.len(), most)?;
-    let options = config.listen.options(connections)?;
+    let options =
+        ServerOptions { roles: config.roles(), ..config.listen.options(connections)? };
     let certificate = options.certificate.clone();
     let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;

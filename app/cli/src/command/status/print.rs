@@ -149,8 +149,11 @@ impl Page {
         for node in &database.nodes {
             let until = shortened(&node.until);
             let lease = if node.state == "alive" { "lease until" } else { "lost, lease ended" };
-            let shards = node.shards;
-            self.text(2, &format!("node {}: {shards} of 1,024 parts, {lease} {until}", node.name));
+            let (roles, shards) = (node.roles.join(", "), node.shards);
+            self.text(
+                2,
+                &format!("node {} ({roles}): {shards} of 1,024 parts, {lease} {until}", node.name),
+            );
         }
         for lease in &database.leases {
             let until = shortened(&lease.until);

@@ -24,6 +24,9 @@ settings! {
         scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;
         /// Name of this node, if several share a database. Default: the name of the machine.
         node: Option<String>, flag "--node", env "ABREAST_NODE", restart true;
+        /// Work of this node, if several share a database: `publish`, `api`, `hub`, `watch`
+        /// ([nodes.md](nodes.md#nodes-with-different-roles)). Default: all.
+        roles: Option<Vec<String>>, flag "--roles", env "ABREAST_ROLES", restart true;
         /// Access to the database of `data`.
         database: Option<DatabaseFile>, table DATABASE, restart true;
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or

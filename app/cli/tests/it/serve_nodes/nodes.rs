@@ -31,6 +31,8 @@ pub(super) struct Nodes {
     pub(super) relays: Vec<Relay>,
     pub(super) database: String,
     addresses: Vec<SocketAddr>,
+    /// The roles of each node, if they have different ones.
+    roles: Option<[&'static str; NODES]>,
     pub(super) running: Vec<Option<Running>>,
     pub(super) balancer: Balancer,
     pub(super) token: String,
@@ -38,6 +40,16 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn start(test: &str, place: &Path, server: &Postgres) -> Option<Self> {
+        Self::start_with(test, place, server, None)
+    }
+
+    /// As [`Self::start`], with the roles of each node.
+    pub(super) fn start_with(
+        test: &str,
+        place: &Path,
+        server: &Postgres,
+        roles: Option<[&'static str; NODES]>,
+    ) -> Option<Self> {
         let bucket = S3Server::start(test)?;
         let database = server.create("serve");
         let token = ["token", "create", "--name", "writer", "--scope", "admin", "--data"];
@@ -54,7 +66,7 @@ impl Nodes {
         let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
         let relays = (0..NODES).map(relay).collect();
         let mut nodes =
-            Self { place, bucket, relays, database, addresses, running, balancer, token };
+            Self { place, bucket, relays, database, addresses, roles, running, balancer, token };
         (0..NODES).for_each(|number| nodes.run(number));
         (0..NODES).for_each(|number| nodes.until_ready(number));
         Some(nodes)
@@ -115,6 +127,9 @@ impl Nodes {
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = self.command(number, CONTENTS);
         command.args(["--listen", &self.addresses[number].to_string()]);
+        if let Some(roles) = self.roles {
+            command.args(["--roles", roles[number]]);
+        }
         let node = Running::start(command.stdout(Stdio::null()).stderr(log));
         self.running[number] = Some(node);
     }
