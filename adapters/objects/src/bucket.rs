@@ -3,6 +3,7 @@
 use crate::silence::Silence;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
+use object_store::signer::Signer;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 use std::future::Future;
 use std::io;
@@ -45,6 +46,8 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Bucket {
     backend: Arc<dyn ObjectStore>,
+    /// The same store, if it signs URLs.
+    pub(crate) signer: Option<Arc<dyn Signer>>,
     prefix: String,
     has_metadata: bool,
     /// The runtime of all requests from any thread, since a connection exists only as long as its
@@ -99,8 +102,10 @@ impl Bucket {
             max_retries: REPEATS,
             retry_timeout: REPEAT_LIMIT.min(limit),
         };
-        let backend = s3(options, &limits)?.with_retry(repeats).build()?;
-        Self::of(Arc::new(backend), prefix_of(&options.url))
+        let backend = Arc::new(s3(options, &limits)?.with_retry(repeats).build()?);
+        let mut bucket = Self::of(Arc::clone(&backend) as _, prefix_of(&options.url))?;
+        bucket.signer = Some(backend);
+        Ok(bucket)
     }
 
     /// A prefix of an open store; empty for all of the store.
@@ -116,7 +121,7 @@ impl Bucket {
             .map_err(OpenError::Threads)?;
         let prefix = prefix.trim_matches('/').to_owned();
         let (runtime, silence) = (Some(runtime), Silence::default());
-        Ok(Self { backend, prefix, has_metadata: true, runtime, silence })
+        Ok(Self { backend, signer: None, prefix, has_metadata: true, runtime, silence })
     }
 
     /// The whole store, whose keys start with the prefix.

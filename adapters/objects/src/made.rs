@@ -173,6 +173,17 @@ impl MadeStore for S3Made {
         if hasher.finish() == (file.id, file.length) { Ok(()) } else { Err(damaged(&file.name)) }
     }
 
+    fn signed_url(
+        &self,
+        group: &str,
+        name: &str,
+        media_type: &str,
+        valid: Duration,
+    ) -> Result<Option<String>, Error> {
+        let task = format!("sign a URL of the file `{name}` of `{group}`");
+        self.requests().signed_url(&task, &self.file_key(group, name), media_type, valid)
+    }
+
     fn remove(&self, group: &str, name: &str) -> Result<(), Error> {
         let task = format!("remove the file `{name}` of `{group}`");
         let key = self.file_key(group, name);

@@ -7,6 +7,7 @@ use abreast_core::ContentId;
 use abreast_core::contents::{ContentHasher, Error, address_of};
 use bytes::Bytes;
 use object_store::path::Path as Key;
+use object_store::signer::{Method, SignedUrlOptions};
 use object_store::{
     GetOptions, GetRange, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _,
 };
@@ -88,6 +89,23 @@ impl<'a> Requests<'a> {
         let meta = got.meta.clone();
         let bytes = self.answer(task, got.bytes())?;
         Ok(bytes.map(|bytes| (meta, bytes)))
+    }
+
+    /// A URL with which anybody can read an object by GET, as this media type, until its time is over. No
+    /// request is made, unless credentials are fetched.
+    pub(crate) fn signed_url(
+        self,
+        task: &str,
+        key: &Key,
+        media_type: &str,
+        valid: Duration,
+    ) -> Result<Option<String>, Error> {
+        let Some(signer) = &self.bucket.signer else { return Ok(None) };
+        let options = SignedUrlOptions::new().with_query([("response-content-type", media_type)]);
+        let limit = self.soon().limit;
+        let signed = signer.signed_url_opts(Method::GET, key, valid, &options);
+        let signed = self.bucket.wait(limit, signed).ok_or_else(|| late(task, limit))?;
+        signed.map(|url| Some(url.into())).map_err(|cause| failed(task, &cause))
     }
 
     /// Writes an object, in parts if it is long. The digest is compared before the object becomes

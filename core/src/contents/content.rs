@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The bytes of an open content. Several readers use it at the same time.
 pub trait ContentSource: Send + Sync + fmt::Debug {
@@ -34,6 +35,15 @@ pub trait ContentSource: Send + Sync + fmt::Debug {
     /// The bytes, if they are in memory.
     fn in_memory(&self) -> Option<&[u8]> {
         None
+    }
+
+    /// A URL with which anybody can read the bytes by GET, as this media type, until its time is over;
+    /// `None` if the store does not sign URLs. Blocks.
+    ///
+    /// # Errors
+    /// The credentials of the store cannot be read.
+    fn signed_url(&self, _media_type: &str, _valid: Duration) -> io::Result<Option<String>> {
+        Ok(None)
     }
 }
 

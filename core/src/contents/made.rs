@@ -93,6 +93,21 @@ pub trait MadeStore: Send + Sync + fmt::Debug {
     /// cannot be written, or the store is out of reach or failed.
     fn fetch(&self, group: &str, file: &MadeFile, to: &mut dyn Write) -> Result<(), Error>;
 
+    /// A URL with which anybody can read the bytes of a file by GET, as this media type, until its time is
+    /// over; `None` if the store does not sign URLs. Does not check that the file is stored.
+    ///
+    /// # Errors
+    /// The credentials of the store cannot be read.
+    fn signed_url(
+        &self,
+        _group: &str,
+        _name: &str,
+        _media_type: &str,
+        _valid: Duration,
+    ) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
     /// Removes a file if it is stored.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
                       SignedHeaders=host, Signature=0";
 
-/// Runs moto, with reads and conditional writes that are atomic.
+/// Runs moto, with reads and conditional writes that are atomic, and signed URLs that expire.
 const ATOMIC: &str = include_str!("s3_server.py");
 
 /// Moto on a free port of this machine, which is killed when the test ends.

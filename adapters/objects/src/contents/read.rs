@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes that are read when a content is opened: the whole of a small content.
 const FIRST: u64 = 64 * 1024;
@@ -207,5 +208,11 @@ impl ContentSource for ContentObject {
 
     fn read_ahead(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.read(offset, buffer, true)
+    }
+
+    fn signed_url(&self, media_type: &str, valid: Duration) -> io::Result<Option<String>> {
+        let (key, task) =
+            (self.inner.key(CONTENTS, &self.id), format!("sign a URL of the content {}", self.id));
+        Ok(self.inner.requests().signed_url(&task, &key, media_type, valid)?)
     }
 }

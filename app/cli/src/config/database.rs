@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Lease of a node that names none.
 const LEASE: Duration = Duration::from_secs(15);
+/// Least length of contents to which clients may be redirected: a redirect costs a second request.
+const REDIRECT_MIN: u64 = 1 << 20;
 /// Shortest and longest lease.
 const LEASES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(600)];
 
@@ -98,6 +100,8 @@ pub(crate) struct DatabaseConfig {
     pub(crate) ca_file: Option<PathBuf>,
     /// The bucket with the contents of sets, if there is one.
     pub(crate) contents: Option<String>,
+    /// Length from which contents are answered by a redirect to the bucket.
+    pub(crate) redirect_from: Option<u64>,
     /// The name of this node.
     pub(crate) node: String,
     pub(crate) lease: Duration,
@@ -118,11 +122,12 @@ impl DatabaseConfig {
                 file.node.is_some(),
                 file.scratch.is_some(),
                 file.contents.is_some(),
+                file.contents_redirect.is_some(),
             ];
             if keys.contains(&true) {
                 problems.push(
-                    "`data`: `database`, `node`, `scratch` and `contents` are for a store in a database (help: data = \
-                     \"postgres://USER@HOST/NAME\", or leave them out)"
+                    "`data`: `database`, `node`, `scratch`, `contents` and `contents_redirect` are for a store in a database (help: \
+                     data = \"postgres://USER@HOST/NAME\", or leave them out)"
                         .to_owned(),
                 );
             }
@@ -179,8 +184,25 @@ impl DatabaseConfig {
                 "`contents`: `{url}` is not the address of a bucket (help: write s3://BUCKET/PREFIX)"
             ));
         }
-        let (url, lease) = (url.to_owned(), lease.unwrap_or(LEASE));
-        Some(Self { url, password, ca_file: own.ca_file, contents, node: name, lease, roles })
+        let redirect_from = file.contents_redirect.map(|size| size.0);
+        if redirect_from.is_some_and(|least| least < REDIRECT_MIN) {
+            problems.push("`contents_redirect`: out of range (help: 1MiB or more)".to_owned());
+        }
+        if redirect_from.is_some() && contents.is_none() {
+            problems.push(
+                "`contents_redirect`: there is no bucket to redirect to (help: give `contents`, or leave it out)".to_owned(),
+            );
+        }
+        Some(Self {
+            url: url.to_owned(),
+            password,
+            ca_file: own.ca_file,
+            contents,
+            redirect_from,
+            node: name,
+            lease: lease.unwrap_or(LEASE),
+            roles,
+        })
     }
 
     /// Checks a set that several nodes publish.
@@ -214,6 +236,7 @@ impl DatabaseConfig {
             password: None,
             ca_file: None,
             contents: None,
+            redirect_from: None,
             node: host_name(),
             lease: LEASE,
             roles: NodeRoles::default(),
@@ -281,6 +304,21 @@ mod tests {
             "{url}scratch = \"/x\"\n[database]\nlease = \"1s\"\npassword_file = \"/a\"\npassword_command = \"b\"\n"
         ));
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn redirects_need_a_bucket_and_large_contents() {
+        let url = "data = \"postgres://abreast@db.example.org/abreast\"\nscratch = \"/x\"\n";
+        let bucket = format!("{url}contents = \"s3://papers\"\n");
+        let (database, found) = problems(&format!("{bucket}contents_redirect = \"16MiB\"\n"));
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(database.unwrap().redirect_from, Some(16 << 20));
+        let (_, found) = problems(&format!("{bucket}contents_redirect = \"1MB\"\n"));
+        assert_eq!(found, ["`contents_redirect`: out of range (help: 1MiB or more)"]);
+        let (_, found) = problems(&format!("{url}contents_redirect = \"1MiB\"\n"));
+        assert!(found[0].starts_with("`contents_redirect`: there is no bucket"), "{found:?}");
+        let (_, found) = problems("data = \"/a\"\ncontents_redirect = \"1MiB\"\n");
+        assert!(found[0].contains("for a store in a database"), "{found:?}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod copies;
 mod faults;
 mod load;
 mod nodes;
+mod redirects;
 mod roles;
 
 use crate::hub_nodes::subscribers::Subscribers;

@@ -32,8 +32,9 @@ pub(super) async fn read(
     if !target.published.representations.has_folder() {
         return Err(elsewhere_only());
     }
-    let answer =
-        resource::answer(context.site, target, path, request.method(), request.headers()).await;
+    // No redirect: a URL of the bucket needs no token.
+    let asked = (request.method(), request.headers());
+    let answer = resource::answer(context.site, target, path, asked, None).await;
     answer.map_err(|error| {
         Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}"))
     })

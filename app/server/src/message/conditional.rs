@@ -1,8 +1,10 @@
 //! Conditional requests: If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110
 //! §13].
 
-use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
-use http::{HeaderMap, HeaderName};
+use http::header::{
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+};
+use http::{HeaderMap, HeaderName, Method};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The preconditions of a GET or HEAD.
@@ -84,6 +86,20 @@ pub(crate) fn http_date(seconds: i64) -> String {
     httpdate::fmt_http_date(time)
 }
 
+/// Whether a request may be redirected to an object store. A URL is valid for GET only, and object stores answer
+/// one range of bytes at most. Clients repeat the conditions of the request there: an entity tag of this server
+/// differs from the one of the store, which is right for `If-None-Match` and `If-Range` only, and so does the
+/// time of an object.
+pub(crate) fn may_redirect(method: &Method, request: &HeaderMap) -> bool {
+    let has = |name: HeaderName| request.contains_key(name);
+    let has_ranges = request.get(RANGE).is_some_and(|range| range.as_bytes().contains(&b','));
+    let range_by_time =
+        request.get(IF_RANGE).is_some_and(|known| !known.as_bytes().starts_with(b"\""));
+    let by_time = has(IF_MODIFIED_SINCE) && !has(IF_NONE_MATCH) || range_by_time;
+    let is_conditional = by_time || has(IF_MATCH) || has(IF_UNMODIFIED_SINCE);
+    method == Method::GET && !has_ranges && !is_conditional
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +109,31 @@ mod tests {
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
         judge(&headers, "\"x\"", Some(1_000_000_000), false)
+    }
+
+    #[test]
+    fn only_requests_that_a_bucket_answers_alike_are_redirected() {
+        let may = |method: Method, headers: &[(HeaderName, &'static str)]| {
+            let headers = headers.iter();
+            let headers = headers
+                .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
+                .collect();
+            may_redirect(&method, &headers)
+        };
+        let date = "Sun, 09 Sep 2001 01:46:39 GMT";
+        assert!(may(Method::GET, &[]));
+        assert!(may(Method::GET, &[(RANGE, "bytes=5-"), (IF_RANGE, "\"x\"")]));
+        assert!(may(Method::GET, &[(IF_NONE_MATCH, "\"y\""), (IF_MODIFIED_SINCE, date)]));
+        assert!(!may(Method::HEAD, &[]));
+        assert!(!may(Method::GET, &[(RANGE, "bytes=0-1, 5-6")]));
+        for (name, value) in [
+            (IF_MODIFIED_SINCE, date),
+            (IF_UNMODIFIED_SINCE, date),
+            (IF_RANGE, date),
+            (IF_MATCH, "*"),
+        ] {
+            assert!(!may(Method::GET, &[(name.clone(), value)]), "{name}");
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ use abreast_folder::Stat;
 use abreast_source::publish::Body;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE,
-    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -20,6 +20,12 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// How long a URL in an object store is valid to which clients are redirected.
+pub(crate) const REDIRECT_VALID: Duration = Duration::from_secs(600);
+/// The digest of a representation [rfc9530 §3].
+pub(crate) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(crate) type Answer = Response<ResponseBody>;
 
@@ -167,36 +173,34 @@ pub(crate) enum Dated {
 }
 
 impl Representation {
-    /// The answer to a GET or HEAD with these headers.
-    pub(crate) fn answer(self, method: &Method, request: &HeaderMap) -> Answer {
-        let mut answer = Response::new(ResponseBody::empty());
+    /// Redirects a request that may be redirected to a URL with the bytes, unless a precondition fails. The
+    /// content is not used.
+    pub(crate) fn redirect(mut self, url: &str, request: &HeaderMap) -> Answer {
+        let (mut answer, is_complete) = self.head(request);
+        if is_complete {
+            return answer;
+        }
         let headers = answer.headers_mut();
-        headers.reserve(12);
-        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
-            headers.insert(ETAG, tag);
+        // The other fields describe bytes that this answer does not have.
+        for name in [ETAG, LAST_MODIFIED, CONTENT_LOCATION, REPR_DIGEST] {
+            headers.remove(name);
         }
-        let is_new = self.dated == Dated::Live
-            && self.modified.is_some_and(|modified| modified >= now_seconds());
-        if let Some(Ok(modified)) = self
-            .modified
-            .filter(|_| !is_new)
-            .map(|modified| HeaderValue::from_str(&http_date(modified)))
-        {
-            headers.insert(LAST_MODIFIED, modified);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        if let Ok(url) = HeaderValue::from_str(url) {
+            headers.insert(LOCATION, url);
         }
-        headers.extend(self.more);
-        match judge(request, &self.tag, self.modified, self.dated == Dated::Coarse || is_new) {
-            Precondition::Send => {}
-            Precondition::NotModified => {
-                *answer.status_mut() = StatusCode::NOT_MODIFIED;
-                return answer;
-            }
-            Precondition::Failed => {
-                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-                *answer.status_mut() = StatusCode::PRECONDITION_FAILED;
-                return answer;
-            }
+        *answer.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        answer
+    }
+
+    /// The answer to a GET or HEAD with these headers.
+    pub(crate) fn answer(mut self, method: &Method, request: &HeaderMap) -> Answer {
+        let (mut answer, is_complete) = self.head(request);
+        if is_complete {
+            return answer;
         }
+        let headers = answer.headers_mut();
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         // With a weak or outdated validator, the answer is the whole representation
@@ -242,6 +246,39 @@ impl Representation {
             }
         }
         answer
+    }
+
+    /// An answer with the fields of the representation, and whether it is complete, because of a precondition.
+    fn head(&mut self, request: &HeaderMap) -> (Answer, bool) {
+        let mut answer = Response::new(ResponseBody::empty());
+        let headers = answer.headers_mut();
+        headers.reserve(12);
+        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
+            headers.insert(ETAG, tag);
+        }
+        let is_new = self.dated == Dated::Live
+            && self.modified.is_some_and(|modified| modified >= now_seconds());
+        if let Some(Ok(modified)) = self
+            .modified
+            .filter(|_| !is_new)
+            .map(|modified| HeaderValue::from_str(&http_date(modified)))
+        {
+            headers.insert(LAST_MODIFIED, modified);
+        }
+        headers.extend(std::mem::take(&mut self.more));
+        match judge(request, &self.tag, self.modified, self.dated == Dated::Coarse || is_new) {
+            Precondition::Send => {}
+            Precondition::NotModified => {
+                *answer.status_mut() = StatusCode::NOT_MODIFIED;
+                return (answer, true);
+            }
+            Precondition::Failed => {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                *answer.status_mut() = StatusCode::PRECONDITION_FAILED;
+                return (answer, true);
+            }
+        }
+        (answer, false)
     }
 }
 

@@ -6,7 +6,9 @@
 
 use super::document::{accepts_gzip, making};
 use crate::message::negotiate;
-use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::message::respond::{
+    Answer, Content, Dated, REDIRECT_VALID, REPR_DIGEST, Representation, problem, try_later,
+};
 use crate::site::served::Site;
 use abreast_folder::Stat;
 use abreast_hub::Client;
@@ -14,6 +16,7 @@ use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY,
 };
@@ -27,42 +30,48 @@ pub(crate) async fn answer(
     query: Option<&str>,
     (method, client): (&Method, &Client),
     headers: &HeaderMap,
+    redirect_from: Option<u64>,
 ) -> io::Result<Answer> {
-    let (open, query) = (Arc::clone(site), query.map(str::to_owned));
+    let (site, query) = (Arc::clone(site), query.map(str::to_owned));
+    let (method, headers) = (method.clone(), headers.clone());
     let memory = site.memory.make(client).await;
-    let opened = move || {
+    let answered = move || {
         let _memory = memory;
-        open.publisher.file(&path, query.as_deref())
+        let mut file = match site.publisher.file(&path, query.as_deref()) {
+            Ok(file) => file,
+            Err(error) => return Ok(refusal(&error)),
+        };
+        if file.negotiated && negotiate::choose(&headers, &[&*file.content_type]).is_none() {
+            return Ok(not_acceptable(&file.content_type));
+        }
+        let packed = file.gzip.take();
+        let mut more = Vec::new();
+        if packed.is_some() {
+            more.push((VARY, HeaderValue::from_static("accept-encoding")));
+        }
+        let packed = packed.filter(|_| accepts_gzip(&headers, true));
+        // A URL of the object store does not have a content coding.
+        let redirect_from = redirect_from.filter(|_| packed.is_none());
+        if let Some(packed) = packed {
+            file.content = packed;
+            more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
+        }
+        Ok(match represent(&site, file, more, redirect_from)? {
+            Ok((representation, None)) => representation.answer(&method, &headers),
+            Ok((representation, Some(url))) => representation.redirect(&url, &headers),
+            Err(error) => refusal(&error),
+        })
     };
-    match tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)? {
-        Ok(file)
-            if file.negotiated && negotiate::choose(headers, &[&*file.content_type]).is_none() =>
-        {
-            Ok(not_acceptable(&file.content_type))
-        }
-        Ok(mut file) => {
-            let packed = file.gzip.take();
-            let vary = packed.is_some();
-            let packed = packed.filter(|_| accepts_gzip(headers, true));
-            let mut more = Vec::new();
-            if vary {
-                more.push((VARY, HeaderValue::from_static("accept-encoding")));
-            }
-            if let Some(packed) = packed {
-                file.content = packed;
-                more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
-            }
-            Ok(represent(site, file, more)?.answer(method, headers))
-        }
-        Err(error) => Ok(refusal(&error)),
-    }
+    tokio::task::spawn_blocking(answered).await.map_err(io::Error::other)?
 }
 
+/// The representation of a file, and the URL to which clients are redirected in its place.
 fn represent(
     site: &Site,
     file: PublishedFile,
     mut more: Vec<(HeaderName, HeaderValue)>,
-) -> io::Result<Representation> {
+    redirect_from: Option<u64>,
+) -> io::Result<Result<(Representation, Option<String>), FileError>> {
     let PublishedFile { content, content_type, set, location, freshness, negotiated, .. } = file;
     // The digest is computed without content coding [rfc9530 §3].
     if let Some(digest) =
@@ -70,7 +79,7 @@ fn represent(
     {
         let digest = format!("sha-256=:{}:", BASE64.encode(digest));
         let digest = HeaderValue::from_str(&digest).map_err(io::Error::other)?;
-        more.push((HeaderName::from_static("repr-digest"), digest));
+        more.push((REPR_DIGEST, digest));
     }
     let changing = freshness == Freshness::Revalidate;
     let dated = if changing { Dated::Coarse } else { Dated::Final };
@@ -85,9 +94,11 @@ fn represent(
     if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
         more.push((CONTENT_LOCATION, url));
     }
-    let content_type = HeaderValue::from_str(&content_type)
+    let media_type = content_type;
+    let content_type = HeaderValue::from_str(&media_type)
         .unwrap_or(HeaderValue::from_static("application/octet-stream"));
-    Ok(match content {
+    let mut redirected = None;
+    let representation = match content {
         FileContent::File(file) => {
             let stat = Stat::of(&file).map_err(io::Error::other)?;
             Representation {
@@ -116,16 +127,31 @@ fn represent(
                 more,
             }
         }
-        FileContent::Shared { tag, file, start, length } => {
-            let stat = Stat::of(&file).map_err(io::Error::other)?;
-            let is_whole = start == 0 && length == stat.size;
+        FileContent::Shared { file: shared, start, length } => {
+            let (tag, is_whole) = (shared.tag(), start == 0 && length == shared.length());
+            if is_whole && redirect_from.is_some_and(|least| length >= least) {
+                redirected = match shared.signed_url(&media_type, REDIRECT_VALID) {
+                    Ok(url) => url,
+                    Err(error) => return Ok(Err(error)),
+                };
+            }
+            let content = if redirected.is_some() {
+                Content::Memory(Bytes::new())
+            } else {
+                let file = match shared.open() {
+                    Ok(file) => file,
+                    Err(error) => return Ok(Err(error)),
+                };
+                let stat = Stat::of(&file).map_err(io::Error::other)?;
+                Content::Part(Arc::new(file), stat, start)
+            };
             Representation {
                 length,
                 tag: if is_whole { format!("\"{tag}\"") } else { format!("\"{tag}-{start:x}\"") },
-                modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+                modified: Some(shared.modified().as_seconds()),
                 content_type,
                 dated,
-                content: Content::Part(Arc::new(file), stat, start),
+                content,
                 more,
             }
         }
@@ -147,7 +173,8 @@ fn represent(
             content: Content::of(&body)?,
             more,
         },
-    })
+    };
+    Ok(Ok((representation, redirected)))
 }
 
 fn not_acceptable(content_type: &str) -> Answer {

@@ -11,6 +11,7 @@ use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest, KnownClient, REQUESTS_PER_CLIENT};
 use crate::message::body::{Guarded, ResponseBody};
+use crate::message::conditional::may_redirect;
 use crate::message::present::{Asked, present};
 use crate::message::respond::{
     Answer, is_passing, out_of_reach, problem, see_other, text, try_later,
@@ -94,6 +95,9 @@ pub struct ServerOptions {
     pub requests_per_client: usize,
     /// Clients with a limit of their own. Default: none.
     pub known_clients: Vec<KnownClient>,
+    /// Length in bytes from which files in an object store are answered by a redirect to a URL of the store
+    /// that is valid for 10 minutes. Default: never.
+    pub redirect_from: Option<u64>,
     /// The roles of this node: requests for another role are refused with 421. Default: all.
     pub roles: NodeRoles,
 }
@@ -111,6 +115,7 @@ impl Default for ServerOptions {
             keys: None,
             requests_per_client: REQUESTS_PER_CLIENT,
             known_clients: Vec::new(),
+            redirect_from: None,
             roles: NodeRoles::default(),
         }
     }
@@ -243,6 +248,13 @@ struct Shared {
     single_flight: document::SingleFlight,
     /// The heads of the logs, for waiting requests.
     heads: Heads,
+}
+
+impl Shared {
+    /// The length of content from which a request is redirected to the object store.
+    fn redirect_from(&self, method: &Method, headers: &HeaderMap) -> Option<u64> {
+        self.options.redirect_from.filter(|_| may_redirect(method, headers))
+    }
 }
 
 /// The part of the server that a request asks.
@@ -636,7 +648,8 @@ async fn dispatch(
                 let query = request.uri().query();
                 entity::answer(site, set, &path, query, method, headers).await?
             } else {
-                resource::answer(site, set, &path, method, headers).await?
+                let redirect_from = shared.redirect_from(method, headers);
+                resource::answer(site, set, &path, (method, headers), redirect_from).await?
             };
             memento::link_original(site, set, &path, &mut answer).await?;
             Ok(answer)
@@ -720,7 +733,8 @@ async fn published(
             document::answer(site, &shared.single_flight, path, query, (method, client), headers)
                 .await?
         } else {
-            file::answer(site, path, query, (method, client), headers).await?
+            let redirect_from = shared.redirect_from(method, headers);
+            file::answer(site, path, query, (method, client), headers, redirect_from).await?
         };
         if is_topic {
             answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));

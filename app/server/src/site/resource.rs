@@ -28,14 +28,15 @@ pub(crate) async fn answer(
     site: &Arc<Site>,
     set: &Arc<ServedSet>,
     path: &str,
-    method: &Method,
-    headers: &HeaderMap,
+    (method, headers): (&Method, &HeaderMap),
+    redirect_from: Option<u64>,
 ) -> io::Result<Answer> {
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
     if set.published.representations.has_stored_files() {
-        return super::stored_resource::answer(site, set, relative, method, headers).await;
+        let (asked, least) = ((method, headers), redirect_from);
+        return super::stored_resource::answer(site, set, relative, asked, least).await;
     }
     let Some(mut folder) = set.published.representations.folder() else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));

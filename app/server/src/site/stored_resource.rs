@@ -1,6 +1,8 @@
 //! `/{set}/r/…` of several nodes: the files as the log has them, from stored contents.
 
-use crate::message::respond::{Answer, Content, Dated, Representation, problem, try_later};
+use crate::message::respond::{
+    Answer, Content, Dated, REDIRECT_VALID, Representation, problem, try_later,
+};
 use crate::site::served::{ServedSet, Site};
 use abreast_core::{Resource, State};
 use abreast_source::Naming;
@@ -13,22 +15,29 @@ pub(super) async fn answer(
     site: &Arc<Site>,
     set: &Arc<ServedSet>,
     relative: Vec<u8>,
-    method: &Method,
-    headers: &HeaderMap,
+    (method, headers): (&Method, &HeaderMap),
+    redirect_from: Option<u64>,
 ) -> io::Result<Answer> {
     let (log, own) = (Arc::clone(site.publisher.log()), Arc::clone(set));
     let key = Naming::key(&relative);
+    let media_type = abreast_source::media_type_of(&relative);
     let read = move || -> io::Result<_> {
         let found = log.resource(own.published.id, &key).map_err(io::Error::other)?;
         let Some(Resource { state, .. }) = found else { return Ok(None) };
-        let opened = open(&own, &state)?;
-        Ok(Some((state, opened)))
+        let Some(kept) = own.published.representations.open_kept(&state)? else {
+            return Ok(Some((state, None)));
+        };
+        let length = kept.length();
+        let source = redirect_from.filter(|least| length >= *least).map(|_| kept.clone());
+        let signed = source.map(|kept| kept.into_source().signed_url(media_type, REDIRECT_VALID));
+        let url = signed.transpose()?.flatten();
+        Ok(Some((state, Some((length, Content::of_stored(kept)?, url)))))
     };
     let found = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
     let Some((state, opened)) = found else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
+    let Some((id, (length, content, url))) = state.content.as_ref().zip(opened) else {
         // A newer version replaced it between the two reads.
         return Ok(try_later("the resource is being written", 1));
     };
@@ -44,16 +53,19 @@ pub(super) async fn answer(
             links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))),
         );
     }
-    Ok(Representation {
+    let representation = Representation {
         content,
         length,
         tag: format!("\"{id}\""),
         modified: Some(state.modified.as_seconds()),
-        content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
+        content_type: HeaderValue::from_static(media_type),
         dated: Dated::Live,
         more,
-    }
-    .answer(method, headers))
+    };
+    Ok(match url {
+        Some(url) => representation.redirect(&url, headers),
+        None => representation.answer(method, headers),
+    })
 }
 
 /// The stored bytes of a resource, and their number. Blocks.

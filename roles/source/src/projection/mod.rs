@@ -16,8 +16,8 @@ pub mod sdshare;
 
 pub use crate::publish::{
     EndedTopic, FileContent, FileError, HeadReader, LogState, News, NewsRequest, NotifiedDocuments,
-    Output, Projection, PublishedFile, Rendered, ResolvedDocument, SiteDocument, SiteStage, Topic,
-    TopicContent, Version,
+    Output, Projection, PublishedFile, Rendered, ResolvedDocument, SharedContent, SiteDocument,
+    SiteStage, Topic, TopicContent, Version,
 };
 use abreast_webtypes::Link;
 

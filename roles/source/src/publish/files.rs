@@ -3,9 +3,12 @@
 use crate::made::shared::{SharedError, SharedFile, SharedGroup};
 use crate::publish::{Body, Freshness, PublishedSet};
 use abreast_core::contents::{Content, ErrorKind};
+use abreast_webtypes::Timestamp;
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// An open file that is published.
@@ -43,12 +46,10 @@ pub enum FileContent {
         /// Length of the part in bytes.
         length: u64,
     },
-    /// An open file, or a part of the file, that several nodes serve.
+    /// A file, or a part of the file, that several nodes serve.
     Shared {
-        /// Entity tag of the whole file, without quotes; the same on all nodes.
-        tag: String,
-        /// The open file on this node.
-        file: File,
+        /// The whole file, in the store of all nodes.
+        file: SharedContent,
         /// Offset of the first byte that is sent.
         start: u64,
         /// Number of bytes that are sent.
@@ -121,15 +122,65 @@ impl FileContent {
     pub(crate) fn part(self, start: u64, length: u64) -> Self {
         match self {
             Self::File(file) => Self::Part { file, start, length },
-            Self::Shared { tag, file, .. } => Self::Shared { tag, file, start, length },
+            Self::Shared { file, .. } => Self::Shared { file, start, length },
             content => content,
         }
     }
 
-    /// A shared file as a whole, which is fetched if a local copy is missing.
-    pub(crate) fn shared(group: &SharedGroup, file: &SharedFile) -> Result<Self, FileError> {
-        let opened = group.hold(file).and_then(|held| Ok(held.open()?))?;
-        Ok(Self::Shared { tag: file.tag(), file: opened, start: 0, length: file.length })
+    /// A shared file as a whole.
+    pub(crate) fn shared(group: &Arc<SharedGroup>, file: &SharedFile) -> Self {
+        let (group, file, length) = (Arc::clone(group), file.clone(), file.length);
+        Self::Shared { file: SharedContent { group, file }, start: 0, length }
+    }
+}
+
+/// A file in the object store of several nodes.
+pub struct SharedContent {
+    group: Arc<SharedGroup>,
+    file: SharedFile,
+}
+
+impl fmt::Debug for SharedContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedContent").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl SharedContent {
+    /// Entity tag of the whole file, without quotes; the same on all nodes.
+    pub fn tag(&self) -> String {
+        self.file.tag()
+    }
+
+    /// Length in bytes of the whole file.
+    pub const fn length(&self) -> u64 {
+        self.file.length
+    }
+
+    /// Modification time of the file, the same on all nodes.
+    pub const fn modified(&self) -> Timestamp {
+        Timestamp::from_micros(self.file.modified)
+    }
+
+    /// Opens the copy on this node, which is fetched first if it is missing. Blocks.
+    ///
+    /// # Errors
+    /// The file was removed, or cannot be fetched now.
+    pub fn open(&self) -> Result<File, FileError> {
+        Ok(self.group.hold(&self.file).and_then(|held| Ok(held.open()?))?)
+    }
+
+    /// A URL in the object store with which anybody can read the whole file by GET, as this media type, until
+    /// its time is over; `None` if the store does not sign URLs, or did not answer a moment ago. Blocks.
+    ///
+    /// # Errors
+    /// The credentials of the store cannot be read.
+    pub fn signed_url(
+        &self,
+        media_type: &str,
+        valid: Duration,
+    ) -> Result<Option<String>, FileError> {
+        Ok(self.group.signed_url(&self.file, media_type, valid)?)
     }
 }
 

@@ -30,7 +30,7 @@ pub use body::{Body, CacheFile, Document};
 pub use cache::tag_of_bytes;
 pub use document::{Freshness, LogState, Output, Rendered, ResolvedDocument, Version};
 pub use error::PublishError;
-pub use files::{FileContent, FileError, PublishedFile};
+pub use files::{FileContent, FileError, PublishedFile, SharedContent};
 pub use head_reader::HeadReader;
 pub use institution::{Accent, AccentError, Institution};
 pub(crate) use lanes::LARGE;

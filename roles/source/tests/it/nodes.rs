@@ -158,11 +158,12 @@ impl MadeStore for Store {
 
 /// Entity tag, modification time and bytes of a shared file, as a server sends them.
 pub(crate) fn sent(file: PublishedFile) -> (String, std::time::SystemTime, Vec<u8>) {
-    let FileContent::Shared { tag, mut file, start, length } = file.content else {
+    let FileContent::Shared { file: shared, start, length } = file.content else {
         panic!("the file is not shared");
     };
+    let mut file = shared.open().unwrap();
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(start)).unwrap();
     (&file).take(length).read_to_end(&mut bytes).unwrap();
-    (tag, file.metadata().unwrap().modified().unwrap(), bytes)
+    (shared.tag(), file.metadata().unwrap().modified().unwrap(), bytes)
 }

@@ -307,8 +307,11 @@ fn listen(config: &ServeConfig) -> Result<Listening> {
         .context("cannot start threads")?;
     let most = ServerOptions::default().connections;
     let connections = crate::program::open_files::connections(config.sets.len(), most)?;
-    let options =
-        ServerOptions { roles: config.roles(), ..config.listen.options(connections)? };
+    let options = ServerOptions {
+        redirect_from: config.database.as_ref().and_then(|database| database.redirect_from),
+        roles: config.roles(),
+        ..config.listen.options(connections)?
+    };
     let certificate = options.certificate.clone();
     let server = crate::program::service::listen(&runtime, config.listen.address, options)?;
     let address = server.address().context("cannot learn the address listened on")?;

@@ -19,6 +19,9 @@ settings! {
         /// Bucket for the contents of a store in a database, `s3://BUCKET/PREFIX`. Endpoint, region and credentials come from
         /// the environment, as for copies in S3 ([sinks.md](sinks.md)).
         contents: Option<String>, flag "--contents", env "ABREAST_CONTENTS", restart true;
+        /// Least size of files and dumps that are answered by a redirect to the bucket, to a URL that is valid for 10
+        /// minutes ([nodes.md](nodes.md#redirects-to-the-bucket)). Default: never.
+        contents_redirect: Option<Size>, restart true;
         /// Folder for temporary files of a node whose store is in a database. It may be lost at any time, and belongs to
         /// one node.
         scratch: Option<PathBuf>, flag "--scratch", env "ABREAST_SCRATCH", restart true;

@@ -33,6 +33,8 @@ pub(super) struct Nodes {
     addresses: Vec<SocketAddr>,
     /// The roles of each node, if they have different ones.
     roles: Option<[&'static str; NODES]>,
+    /// More lines of the configuration file.
+    settings: &'static str,
     pub(super) running: Vec<Option<Running>>,
     pub(super) balancer: Balancer,
     pub(super) token: String,
@@ -40,15 +42,15 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn start(test: &str, place: &Path, server: &Postgres) -> Option<Self> {
-        Self::start_with(test, place, server, None)
+        Self::start_with(test, place, server, (None, ""))
     }
 
-    /// As [`Self::start`], with the roles of each node.
+    /// As [`Self::start`], with the roles of each node, and lines at the start of the configuration file.
     pub(super) fn start_with(
         test: &str,
         place: &Path,
         server: &Postgres,
-        roles: Option<[&'static str; NODES]>,
+        (roles, settings): (Option<[&'static str; NODES]>, &'static str),
     ) -> Option<Self> {
         let bucket = S3Server::start(test)?;
         let database = server.create("serve");
@@ -65,8 +67,18 @@ impl Nodes {
         }
         let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
         let relays = (0..NODES).map(relay).collect();
-        let mut nodes =
-            Self { place, bucket, relays, database, addresses, roles, running, balancer, token };
+        let mut nodes = Self {
+            place,
+            bucket,
+            relays,
+            database,
+            addresses,
+            roles,
+            settings,
+            running,
+            balancer,
+            token,
+        };
         (0..NODES).for_each(|number| nodes.run(number));
         (0..NODES).for_each(|number| nodes.until_ready(number));
         Some(nodes)
@@ -95,12 +107,13 @@ impl Nodes {
             self.place.join(format!("scratch-{number}")),
         );
         let text = format!(
-            "data = \"{}\"\ncontents = \"{contents}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
+            "{}data = \"{}\"\ncontents = \"{contents}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
              [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n[hub]\nprivate_callbacks = true\n\
              [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{ changes = true }}\n\
              [[set]]\nname = \"notes\"\norigin = \"records\"\n\
              [[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = \"{}\"\nnamespace = \"http://example.org/p/\"\n\
              [[set]]\nname = \"things\"\norigin = \"rdf\"\nnamespace = \"http://example.org/t/\"\n",
+            self.settings,
             database,
             scratch.display(),
             self.url(),

@@ -18,7 +18,8 @@ fn nodes_with_different_roles_work_together() {
     let temporary = tempfile::tempdir().unwrap();
     let server = Postgres::start(&programs);
     let roles = Some(["publish", "hub", "watch,api"]);
-    let Some(mut nodes) = Nodes::start_with(name, temporary.path(), &server, roles) else { return };
+    let started = Nodes::start_with(name, temporary.path(), &server, (roles, ""));
+    let Some(mut nodes) = started else { return };
     let client = nodes.client();
     let read = |number: usize, path: &str| {
         let (status, body) = client.ask(number, &format!("GET {path}"), "", "").unwrap();

@@ -408,6 +408,16 @@ impl Group {
         })
     }
 
+    /// A URL in the object store with which anybody can read a file for a time, if there is one.
+    pub(crate) fn signed_url(
+        &self,
+        file: &SharedFile,
+        media_type: &str,
+        valid: Duration,
+    ) -> Result<Option<String>, SharedError> {
+        self.place.signed_url(&self.name, &file.key(), media_type, valid)
+    }
+
     /// Requests the making of files from the node that has the turn.
     pub(super) fn request(&self, wanted: u8) -> Result<(), SharedError> {
         let note = |record: &mut SharedRecord| {

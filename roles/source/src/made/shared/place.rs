@@ -92,6 +92,21 @@ impl Place {
         self.ask(call)
     }
 
+    /// A URL with which anybody can read a file for a time; `None` also if the store did not answer a moment
+    /// ago, so that copies on this node are used.
+    pub(super) fn signed_url(
+        &self,
+        group: &str,
+        name: &str,
+        media_type: &str,
+        valid: Duration,
+    ) -> Result<Option<String>, SharedError> {
+        if self.check_away().is_err() {
+            return Ok(None);
+        }
+        Ok(self.store.signed_url(group, name, media_type, valid)?)
+    }
+
     /// Fails if the store did not answer a moment ago.
     pub(super) fn check_away(&self) -> Result<(), SharedError> {
         let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -52,7 +52,7 @@ pub(crate) struct SharedFile {
     /// Digest of the bytes, as an address of a content.
     id: String,
     /// Modification time in microseconds since 1970, the same on all nodes.
-    pub(super) modified: i64,
+    pub(crate) modified: i64,
 }
 
 /// A file that is deleted when the grace time is over.

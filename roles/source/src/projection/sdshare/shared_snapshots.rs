@@ -3,7 +3,7 @@
 use super::snapshot_name::SnapshotName;
 use super::snapshot_record::Snapshot;
 use crate::made::shared::{Attempt, Finished, SharedError, SharedGroup, SharedSet, WHEN_OLD};
-use crate::publish::files::{FileContent, FileError};
+use crate::publish::files::FileContent;
 use abreast_webtypes::Timestamp;
 use std::io;
 use std::path::PathBuf;
@@ -63,14 +63,10 @@ impl Shared {
     }
 
     /// Opens a file of a snapshot; `None` if the record does not list the file.
-    pub(super) fn file(
-        &self,
-        name: SnapshotName,
-        file: &str,
-    ) -> Result<Option<FileContent>, FileError> {
+    pub(super) fn file(&self, name: SnapshotName, file: &str) -> Option<FileContent> {
         let record = self.0.known().1;
         let found = record.item(&name.to_string()).and_then(|item| item.file(file));
-        found.map(|file| FileContent::shared(&self.0, file)).transpose()
+        found.map(|file| FileContent::shared(&self.0, file))
     }
 
     pub(super) fn begin(&self, stamp: u64) -> Result<Attempt<'_>, SharedError> {

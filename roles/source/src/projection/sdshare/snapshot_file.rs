@@ -42,15 +42,13 @@ pub(super) fn open(
         _ => "nt",
     };
     let open = |extension: &str, ends: &[u64]| {
-        let Some(content) = snapshots.file(name, extension)? else {
-            return Ok::<_, FileError>(None);
-        };
-        let Some(number) = chunk else { return Ok(Some(content)) };
-        let place = usize::try_from(number).ok().and_then(|number| part(ends, number));
-        Ok(place.map(|(start, length)| content.part(start, length)))
+        let content = snapshots.file(name, extension)?;
+        let Some(number) = chunk else { return Some(content) };
+        let (start, length) = part(ends, usize::try_from(number).ok()?)?;
+        Some(content.part(start, length))
     };
-    let content = open(extension, &snapshot.chunks)?.ok_or_else(none)?;
-    let gzip = open(&format!("{extension}z"), &snapshot.gzip)?;
+    let content = open(extension, &snapshot.chunks).ok_or_else(none)?;
+    let gzip = open(&format!("{extension}z"), &snapshot.gzip);
     Ok(PublishedFile {
         content,
         gzip,

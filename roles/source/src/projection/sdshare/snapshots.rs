@@ -25,7 +25,7 @@ use crate::Representations;
 use crate::made::shared::{SharedError, SharedSet};
 use crate::made::{Attempts, Failure, Making};
 use crate::publish::PublishedSet;
-use crate::publish::files::{FileContent, FileError};
+use crate::publish::files::FileContent;
 use abreast_core::{
     ChangeLog, Clock as _, Head, KeyRange, LogError, Meter, Position, SetId, SystemClock,
 };
@@ -252,15 +252,11 @@ impl SetSnapshots {
     }
 
     /// Opens a file of a snapshot; `None` if the snapshot does not have the file.
-    pub(super) fn file(
-        &self,
-        name: SnapshotName,
-        extension: &str,
-    ) -> Result<Option<FileContent>, FileError> {
+    pub(super) fn file(&self, name: SnapshotName, extension: &str) -> Option<FileContent> {
         let file = format!("{name}.{extension}");
         match &self.shared {
             Some(shared) => shared.file(name, &file),
-            None => Ok(File::open(self.folder.join(file)).ok().map(FileContent::File)),
+            None => File::open(self.folder.join(file)).ok().map(FileContent::File),
         }
     }
 

@@ -56,15 +56,15 @@ impl SetDumps {
         ending: &str,
         make: Make<'_>,
     ) -> Result<(FileContent, Option<[u8; 32]>), Derived> {
-        let (name, group) = (format!("{stem}.{ending}"), &*groups.derived);
+        let (name, group) = (format!("{stem}.{ending}"), &groups.derived);
         let find = || {
             let record = group.known().1;
             let item = record.item(&name)?;
-            let content = FileContent::shared(group, item.file(&name)?).map_err(Derived::Refused);
-            Some(content.map(|content| (content, digest_in(&item.text))))
+            let content = FileContent::shared(group, item.file(&name)?);
+            Some((content, digest_in(&item.text)))
         };
         if let Some(found) = find() {
-            return found;
+            return Ok(found);
         }
         let refused = |error: SharedError| Derived::Refused(error.into());
         let files = ["zip", "xml"].map(|end| self.shared_file(&format!("{stem}.{end}")));
@@ -75,7 +75,7 @@ impl SetDumps {
         let _manifest = groups.resources.hold(&manifest).map_err(refused)?;
         let attempt = Attempt::begin_any(group).map_err(refused)?;
         if let Some(found) = find() {
-            return found;
+            return Ok(found);
         }
         let path = attempt.folder().join(&name);
         let text =
@@ -92,7 +92,7 @@ impl SetDumps {
             Ok(()) | Err(SharedError::Published) => {}
             Err(error) => return Err(refused(error)),
         }
-        find().unwrap_or(Err(Derived::Busy))
+        find().ok_or(Derived::Busy)
     }
 }
 

@@ -74,7 +74,7 @@ impl SharedDumps {
             None if group.read_again()? => find(),
             found => found,
         };
-        found.map(|file| FileContent::shared(group, &file)).transpose()
+        Ok(found.map(|file| FileContent::shared(group, &file)))
     }
 
     /// Removes packages on demand that are older than `age`, and derived files whose package is not
