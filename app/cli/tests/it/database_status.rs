@@ -77,7 +77,10 @@ fn status_and_doctor_describe_a_database_and_its_nodes() {
     assert_eq!(store(&[&url], 0)["database"]["nodes"].as_array().unwrap().len(), 2);
     let shown = run(abreast().args(["status", "--config", file]));
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("node a: ") && shown.contains("PostgreSQL 1"), "{shown}");
+    assert!(
+        shown.contains("node a (publish, api, hub, watch): ") && shown.contains("PostgreSQL 1"),
+        "{shown}"
+    );
     assert!(!place.path().join("scratch-c").exists());
 
     assert_eq!(bad(&config), ["database.fsync"], "{:?}", results(&config));
