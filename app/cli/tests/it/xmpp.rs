@@ -368,20 +368,28 @@ fn what_slixmpp_publishes_is_printed() {
 
 /// A Source that publishes a folder to the node.
 pub(crate) fn publishing(server: &Prosody, place: &Path, node: &str) -> String {
-    let account = account_of(server, "source", PASSWORD, place);
     let config = place.join("abreast.toml");
     let text = format!(
-        "data = \"{data}\"\n[xmpp]\njid = \"source@{DOMAIN}\"\npassword_file = \"{password}\"\nserver = \"{server}\"\n\
-         ca_file = \"{ca}\"\nkept_items = 100\n[[set]]\nname = \"papers\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\nxmpp_node = \"{node}\"\n",
+        "data = \"{data}\"\n{account}[[set]]\nname = \"papers\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\nxmpp_node = \"{node}\"\n",
         data = place.join("data").display(),
-        password = account[3],
-        server = server.address(),
-        ca = server.ca_file().display(),
+        account = publishing_account(server, place),
         folder = place.join("folder").display(),
     );
     fs::create_dir_all(place.join("folder")).unwrap();
     fs::write(&config, text).unwrap();
     config.display().to_string()
+}
+
+/// The table of the account that publishes.
+pub(crate) fn publishing_account(server: &Prosody, place: &Path) -> String {
+    let account = account_of(server, "source", PASSWORD, place);
+    format!(
+        "[xmpp]\njid = \"source@{DOMAIN}\"\npassword_file = \"{password}\"\nserver = \"{server}\"\nca_file = \"{ca}\"\n\
+         kept_items = 100\n",
+        password = account[3],
+        server = server.address(),
+        ca = server.ca_file().display(),
+    )
 }
 
 /// A file that is there at once, so that it is one change.

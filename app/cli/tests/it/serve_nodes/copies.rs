@@ -3,9 +3,11 @@
 use crate::feeds::copied;
 use crate::rdf::descriptions;
 use crate::world::abreast;
+use crate::xmpp::account_of;
 use abreast_rdf::Syntax;
 use abreast_testkit::Running;
 use abreast_testkit::folder::files;
+use abreast_testkit::xmpp::{PASSWORD, Prosody};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -20,16 +22,20 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies of the folder `papers` and of the entities in the folder `people`.
-    pub(super) fn start_all(place: &Path, url: &str) -> Vec<Self> {
+    /// Copies of the folder `papers` and of the entities in the folder `people`; one follows by XMPP if
+    /// there is a server.
+    pub(super) fn start_all(place: &Path, url: &str, xmpp: Option<&Prosody>) -> Vec<Self> {
+        let account = xmpp.map(|server| account_of(server, "reader", PASSWORD, place));
+        let pushed = account.map(|account| ("xmpp", "papers/v0.1/sitemap.xml", false, account));
         [
-            ("lists", "papers/", false),
-            ("change-sets", "papers/v0.1/sitemap.xml", false),
-            ("sdshare", "people/sdshare", true),
-            ("emm", "people/emm/1.0", true),
+            ("lists", "papers/", false, Vec::new()),
+            ("change-sets", "papers/v0.1/sitemap.xml", false, Vec::new()),
+            ("sdshare", "people/sdshare", true, Vec::new()),
+            ("emm", "people/emm/1.0", true, Vec::new()),
         ]
         .into_iter()
-        .map(|(name, document, is_rdf)| {
+        .chain(pushed)
+        .map(|(name, document, is_rdf, account)| {
             let folder = place.join(name);
             let target = if is_rdf {
                 format!("nquads:{}", folder.display())
@@ -38,7 +44,10 @@ impl Copy {
             };
             let mut follow = abreast();
             follow.args(["sync", &format!("{url}{document}"), &target]);
-            follow.args(["--follow", "--interval", "1s", "--quiet", "--max-delete", "100%"]);
+            // A copy to which changes are pushed polls rarely.
+            let interval = if account.is_empty() { "1s" } else { "20s" };
+            follow.args(["--follow", "--interval", interval, "--quiet", "--max-delete", "100%"]);
+            follow.args(account);
             let log = std::fs::File::create(place.join(format!("{name}.log"))).unwrap();
             let original = place.join(if is_rdf { "people" } else { "papers" });
             Self {

@@ -2,10 +2,12 @@
 
 use super::balancer::Balancer;
 use crate::world::{abreast, get};
+use crate::xmpp::publishing_account;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::relay::Relay;
 use abreast_testkit::s3::{S3Server, settings};
+use abreast_testkit::xmpp::Prosody;
 use abreast_testkit::{Running, eventually_ok, eventually_some, run};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -38,19 +40,31 @@ pub(super) struct Nodes {
     pub(super) running: Vec<Option<Running>>,
     pub(super) balancer: Balancer,
     pub(super) token: String,
+    /// The lines of the configuration that publish over XMPP.
+    publishing: String,
+}
+
+/// Settings of nodes in addition to those of all tests.
+#[derive(Default)]
+pub(super) struct More<'m> {
+    /// The roles of each node, if they have different ones.
+    pub(super) roles: Option<[&'static str; NODES]>,
+    /// Lines at the start of the configuration file.
+    pub(super) settings: &'static str,
+    /// The server over which the nodes publish.
+    pub(super) xmpp: Option<&'m Prosody>,
 }
 
 impl Nodes {
     pub(super) fn start(test: &str, place: &Path, server: &Postgres) -> Option<Self> {
-        Self::start_with(test, place, server, (None, ""))
+        Self::start_with(test, place, server, More::default())
     }
 
-    /// As [`Self::start`], with the roles of each node, and lines at the start of the configuration file.
     pub(super) fn start_with(
         test: &str,
         place: &Path,
         server: &Postgres,
-        (roles, settings): (Option<[&'static str; NODES]>, &'static str),
+        More { roles, settings, xmpp }: More<'_>,
     ) -> Option<Self> {
         let bucket = S3Server::start(test)?;
         let database = server.create("serve");
@@ -67,6 +81,7 @@ impl Nodes {
         }
         let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
         let relays = (0..NODES).map(relay).collect();
+        let publishing = xmpp.map(|server| publishing_account(server, &place)).unwrap_or_default();
         let mut nodes = Self {
             place,
             bucket,
@@ -78,6 +93,7 @@ impl Nodes {
             running,
             balancer,
             token,
+            publishing,
         };
         (0..NODES).for_each(|number| nodes.run(number));
         (0..NODES).for_each(|number| nodes.until_ready(number));
@@ -108,7 +124,7 @@ impl Nodes {
         );
         let text = format!(
             "{}data = \"{}\"\ncontents = \"{contents}\"\nscratch = \"{}\"\nnode = \"{number}\"\nbase_url = \"{}\"\n\
-             [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n[hub]\nprivate_callbacks = true\n\
+             [database]\nlease = \"{LEASE}s\"\n[api]\nwrite = true\n[hub]\nprivate_callbacks = true\n{}\
              [[set]]\nname = \"papers\"\nfolder = \"{}\"\ndebounce = \"30ms\"\ndumps = {{ changes = true }}\n\
              [[set]]\nname = \"notes\"\norigin = \"records\"\n\
              [[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = \"{}\"\nnamespace = \"http://example.org/p/\"\n\
@@ -117,6 +133,7 @@ impl Nodes {
             database,
             scratch.display(),
             self.url(),
+            self.publishing,
             self.papers().display(),
             self.place.join("people").display(),
         );

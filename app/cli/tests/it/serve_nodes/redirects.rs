@@ -1,6 +1,6 @@
 //! Large files and dumps are answered by redirects to signed URLs of the bucket.
 
-use super::nodes::{NODES, Nodes};
+use super::nodes::{More, NODES, Nodes};
 use super::{PROGRAMS, eventually_within};
 use crate::world::abreast;
 use abreast_testkit::folder::files;
@@ -21,7 +21,7 @@ fn large_files_and_dumps_are_read_from_the_bucket() {
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let temporary = tempfile::tempdir().unwrap();
     let server = Postgres::start(&programs);
-    let more = (None, "contents_redirect = \"1MiB\"\n");
+    let more = More { settings: "contents_redirect = \"1MiB\"\n", ..More::default() };
     let Some(nodes) = Nodes::start_with(name, temporary.path(), &server, more) else { return };
     let (mut large, mut random) = (String::with_capacity(LARGE), Random::new(1));
     while large.len() < LARGE {

@@ -1,7 +1,7 @@
 //! Nodes with different roles do the work of a Source together.
 
 use super::PROGRAMS;
-use super::nodes::Nodes;
+use super::nodes::{More, Nodes};
 use crate::hub_nodes::subscribers::Subscribers;
 use crate::world::{abreast, stop};
 use abreast_testkit::postgres::Postgres;
@@ -18,7 +18,8 @@ fn nodes_with_different_roles_work_together() {
     let temporary = tempfile::tempdir().unwrap();
     let server = Postgres::start(&programs);
     let roles = Some(["publish", "hub", "watch,api"]);
-    let started = Nodes::start_with(name, temporary.path(), &server, (roles, ""));
+    let started =
+        Nodes::start_with(name, temporary.path(), &server, More { roles, ..More::default() });
     let Some(mut nodes) = started else { return };
     let client = nodes.client();
     let read = |number: usize, path: &str| {
