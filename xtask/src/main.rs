@@ -53,7 +53,7 @@ usage: cargo xtask TASK
   subjects [RANGE]             subjects of commits that no remote has, or of a range: length, topics, imperative
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
-  proofs [--faults N] [--minutes N] [--seed N]
+  proofs [--faults N] [--minutes N] [--seed N] [--former PROGRAM]
                                several nodes under many faults, until N faults or minutes; a seed repeats the plan
   screenshots                  pictures of the pages for people, in docs/images
   recording                    pictures of the sessions of the README, in docs/images, from a run of the program

@@ -31,21 +31,30 @@ const RUNS: [(&str, &[&str]); 3] = [
 /// Faults without another number.
 const FAULTS: &str = "20";
 
-/// Runs the proofs with `--faults N` or `--minutes N`, and `--seed N`. Returns whether all passed.
+/// Runs the proofs with `--faults N` or `--minutes N`, `--seed N`, and `--former PROGRAM`, from which nodes
+/// are upgraded. Returns whether all passed.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     let mut settings = vec![("ABREAST_TEST_KILLS", FAULTS.to_owned())];
     for pair in arguments.chunks(2) {
-        let [option, value] = pair else { bail!("`{}` needs a number", pair[0]) };
-        let _: u64 = value.parse().with_context(|| format!("`{option} {value}`: not a number"))?;
+        let [option, value] = pair else { bail!("`{}` needs a value", pair[0]) };
         let variable = match option.as_str() {
             "--faults" => "ABREAST_TEST_KILLS",
             "--minutes" => "ABREAST_TEST_MINUTES",
             "--seed" => "ABREAST_TEST_SEED",
+            "--former" => "ABREAST_TEST_FORMER",
             _ => bail!(
-                "there is no option `{option}`\n  help: use --faults N, --minutes N and --seed N"
+                "there is no option `{option}`\n  help: use --faults N, --minutes N, --seed N and --former PROGRAM"
             ),
         };
-        settings.push((variable, value.clone()));
+        let value = if option == "--former" {
+            let program = std::path::absolute(value)?;
+            program.to_str().context("the path of the program is not UTF-8")?.to_owned()
+        } else {
+            let _: u64 =
+                value.parse().with_context(|| format!("`{option} {value}`: not a number"))?;
+            value.clone()
+        };
+        settings.push((variable, value));
     }
     let mut passed = true;
     for (package, more) in RUNS {

@@ -15,6 +15,13 @@ pub(crate) fn abreast() -> Command {
     command
 }
 
+/// The program of an earlier version, if the caller has one: nodes are upgraded from it.
+pub(crate) fn former_abreast() -> Option<Command> {
+    let mut command = Command::new(std::env::var_os("ABREAST_TEST_FORMER")?);
+    without_settings(&mut command);
+    Some(command)
+}
+
 /// Removes the caller's settings of `abreast` from the environment of a command.
 pub(crate) fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {

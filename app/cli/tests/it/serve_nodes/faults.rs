@@ -42,6 +42,7 @@ pub(super) fn fail(nodes: &mut Nodes, server: &mut Postgres, kind: u64, random: 
         _ => {
             for node in 0..NODES {
                 assert_eq!(nodes.running[node].take().map(stop), Some(Some(0)), "node {node}");
+                nodes.is_upgraded[node] = true;
                 nodes.run(node);
                 nodes.until_ready(node);
             }

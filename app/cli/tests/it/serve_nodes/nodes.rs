@@ -1,7 +1,7 @@
 //! Nodes of a Source with everything that they need, and clients.
 
 use super::balancer::Balancer;
-use crate::world::{abreast, get};
+use crate::world::{abreast, former_abreast, get};
 use crate::xmpp::publishing_account;
 use abreast_testkit::http::unused_address;
 use abreast_testkit::postgres::Postgres;
@@ -42,6 +42,8 @@ pub(super) struct Nodes {
     pub(super) token: String,
     /// The lines of the configuration that publish over XMPP.
     publishing: String,
+    /// Whether each node runs the program under test, not its earlier version.
+    pub(super) is_upgraded: [bool; NODES],
 }
 
 /// Settings of nodes in addition to those of all tests.
@@ -69,7 +71,9 @@ impl Nodes {
         let bucket = S3Server::start(test)?;
         let database = server.create("serve");
         let token = ["token", "create", "--name", "writer", "--scope", "admin", "--data"];
-        let token = run(abreast().args(token).arg(&database));
+        // The program under test would upgrade the tables.
+        let mut program = former_abreast().unwrap_or_else(abreast);
+        let token = run(program.args(token).arg(&database));
         assert!(token.status.success(), "{}", String::from_utf8_lossy(&token.stderr));
         let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
         let addresses: Vec<_> = (0..NODES).map(|_| unused_address()).collect();
@@ -94,6 +98,7 @@ impl Nodes {
             balancer,
             token,
             publishing,
+            is_upgraded: [false; NODES],
         };
         (0..NODES).for_each(|number| nodes.run(number));
         (0..NODES).for_each(|number| nodes.until_ready(number));
@@ -138,7 +143,9 @@ impl Nodes {
             self.place.join("people").display(),
         );
         std::fs::write(&config, text).unwrap();
-        let mut command = abreast();
+        let is_upgraded = self.is_upgraded.get(number).is_none_or(|upgraded| *upgraded);
+        let former = if is_upgraded { None } else { former_abreast() };
+        let mut command = former.unwrap_or_else(abreast);
         for (name, value) in settings(self.bucket.address()) {
             command.env(name.to_uppercase(), value);
         }
