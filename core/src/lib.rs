@@ -20,6 +20,7 @@ pub use log::limits::{
 };
 pub use log::node_roles::{NodeRole, NodeRoles, NodeRolesError};
 pub use log::records::{RECORD_BYTES_MAX, Record, Records};
+pub use log::start::retry_at_start;
 pub use log::topic::{
     NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId,
     TopicLog, publish,

@@ -8,6 +8,7 @@ pub(crate) mod lease_notes;
 pub(crate) mod limits;
 pub(crate) mod node_roles;
 pub(crate) mod records;
+pub(crate) mod start;
 pub(crate) mod topic;
 
 use crate::{

@@ -1,4 +1,4 @@
-//! Work that lasts: how far it is.
+//! Work that lasts: how far it is, and on which threads.
 
 pub(crate) mod meter;
 pub(crate) mod threads;

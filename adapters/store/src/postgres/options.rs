@@ -5,7 +5,7 @@ use crate::postgres::password::ChangingPassword;
 use crate::postgres::problem::{DatabaseError, DatabaseProblem};
 use crate::postgres::schema::migrate;
 use crate::postgres::url::{UrlFault, read_url};
-use abreast_core::{Clock, ErrorKind, LogError, ShardRule};
+use abreast_core::{Clock, ErrorKind, LogError, ShardRule, retry_at_start};
 use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -73,7 +73,7 @@ impl PostgresOptions {
     pub(crate) fn client(&self, url: &str) -> Result<Arc<Client>, LogError> {
         let client = self.unmigrated_client(url)?;
         migrate(&client)?;
-        client.read_clock(CLOCK_LIMIT)?;
+        retry_at_start(|| client.read_clock(CLOCK_LIMIT))?;
         Ok(client)
     }
 

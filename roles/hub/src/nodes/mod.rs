@@ -10,6 +10,7 @@ use crate::message::error::HubError;
 use crate::tasks::fetch::Fetcher;
 use crate::tasks::verify::Verifier;
 use abreast_core::hub::HubRevision;
+use abreast_core::retry_at_start;
 use follower::Follower;
 use membership::LeaseHolder;
 use signal::StopSignal;
@@ -33,7 +34,7 @@ impl Node {
     /// anything was read from it.
     ///
     /// # Errors
-    /// When the first renewal fails, or a thread cannot be started.
+    /// When the first renewal fails for some seconds, or a thread cannot be started.
     pub(crate) fn start(
         engine: Arc<Engine>,
         verifier: Arc<Verifier>,
@@ -45,7 +46,7 @@ impl Node {
         let node = Self { stop: Arc::clone(&stop), ended };
         let waiting = (Arc::clone(&verifier), Arc::clone(&fetcher));
         let holder = Arc::new(LeaseHolder::new(Arc::clone(&engine), waiting.0, waiting.1));
-        holder.renew()?;
+        retry_at_start(|| holder.renew())?;
         let follower = Follower::new(engine, verifier, fetcher, Arc::clone(&holder), revision);
         let (signal, running) = (Arc::clone(&stop), alive.clone());
         start("abreast-hub-lease", running, move || holder.run(&signal))?;

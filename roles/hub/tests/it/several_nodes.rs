@@ -6,6 +6,7 @@ use crate::server::{Delivery as _, Reply, Server, encode};
 use crate::shared::SHARDS;
 use abreast_core::hub::{HubStore as _, Target, TargetId};
 use abreast_core::{Offset, TopicLog as _};
+use abreast_hub::{Hub, NoPayloads};
 use abreast_testkit::{eventually, eventually_some};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -29,6 +30,22 @@ fn two_nodes_divide_the_subscriptions_and_deliver_once() {
     assert_eq!((metrics.nodes, metrics.shards), (2, SHARDS as u64 / 2));
     assert!(metrics.since_renewal < LEASE, "{:?}", metrics.since_renewal);
     assert_eq!(first.hub.metrics().targets + metrics.targets, SUBSCRIPTIONS as u64);
+}
+
+#[test]
+fn a_node_starts_while_the_store_is_away_for_a_moment() {
+    let nodes = Nodes::new(LEASE);
+    let store = nodes.shared.node(0);
+    store.cut(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            store.cut(false);
+        });
+        let hub = Hub::start(options(), Arc::clone(&store) as _, Arc::new(NoPayloads)).unwrap();
+        eventually("all shards", || nodes.shared.shards_of(0) == SHARDS);
+        drop(hub);
+    });
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl SharedHub {
 
     fn connected(&self) -> Result<(), LogError> {
         if self.is_cut.load(SeqCst) {
-            return Err(LogError::new(ErrorKind::Io, "the database cannot be reached"));
+            return Err(LogError::new(ErrorKind::Unavailable, "the database cannot be reached"));
         }
         Ok(())
     }
