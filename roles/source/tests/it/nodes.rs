@@ -4,7 +4,7 @@ use abreast_core::contents::made::{MadeFile, MadeStore, RecordRead};
 use abreast_core::contents::{Error, ErrorKind};
 use abreast_objects::object_store::memory::InMemory;
 use abreast_objects::{Bucket, BucketOptions, S3Made, S3MadeOptions};
-use abreast_source::projection::{FileContent, PublishedFile};
+use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::{SharedFiles, SharedOptions, SharedSet};
 use std::io::{Read, Seek as _, SeekFrom, Write};
 use std::sync::Arc;
@@ -156,14 +156,20 @@ impl MadeStore for Store {
     }
 }
 
-/// Entity tag, modification time and bytes of a shared file, as a server sends them.
-pub(crate) fn sent(file: PublishedFile) -> (String, std::time::SystemTime, Vec<u8>) {
+/// Entity tag, modification time and bytes of a shared file, as a server sends them. Its compressed form
+/// is read, too.
+pub(crate) fn sent(
+    file: PublishedFile,
+) -> Result<(String, std::time::SystemTime, Vec<u8>), FileError> {
     let FileContent::Shared { file: shared, start, length } = file.content else {
         panic!("the file is not shared");
     };
-    let mut file = shared.open().unwrap();
+    if let Some(FileContent::Shared { file: compressed, .. }) = file.gzip {
+        compressed.open()?;
+    }
+    let mut file = shared.open()?;
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(start)).unwrap();
     (&file).take(length).read_to_end(&mut bytes).unwrap();
-    (shared.tag(), file.metadata().unwrap().modified().unwrap(), bytes)
+    Ok((shared.tag(), file.metadata().unwrap().modified().unwrap(), bytes))
 }

@@ -84,7 +84,7 @@ impl Source {
         for entry in self.read(document).entries {
             let urls = entry.links.iter().map(|link| &link.href).chain([&entry.loc]);
             for path in urls.filter_map(|url| url.strip_prefix(BASE)) {
-                all.push((path.to_owned(), sent(self.file(path)?)));
+                all.push((path.to_owned(), sent(self.file(path)?)?));
             }
         }
         Ok(all)
@@ -148,21 +148,21 @@ fn dumps_of_one_node_are_served_by_all() {
         let path = format!("set/v0.1/dump/{stem}-1.{ending}");
         let file = two.file(&path).unwrap();
         let digest = file.digest;
-        let of_two = sent(file);
+        let of_two = sent(file).unwrap();
         assert!(digest.is_some() && !of_two.2.is_empty());
         let files = bucket.count();
         let file = one.file(&path).unwrap();
-        assert_eq!((file.digest, sent(file)), (digest, of_two), "{path}");
+        assert_eq!((file.digest, sent(file).unwrap()), (digest, of_two), "{path}");
         assert_eq!(bucket.count(), files, "it is made once");
     }
 
     // A package on demand.
     let query = Some("position=1");
     let file = two.publisher.file("set/changedump/since", query).unwrap();
-    let (location, of_two) = (file.location.clone().unwrap(), sent(file));
-    assert_eq!(sent(one.file(location.strip_prefix(BASE).unwrap()).unwrap()), of_two);
+    let (location, of_two) = (file.location.clone().unwrap(), sent(file).unwrap());
+    assert_eq!(sent(one.file(location.strip_prefix(BASE).unwrap()).unwrap()).unwrap(), of_two);
     let file = one.publisher.file("set/changedump/since", query).unwrap();
-    assert_eq!((file.location.clone().unwrap(), sent(file)), (location, of_two));
+    assert_eq!((file.location.clone().unwrap(), sent(file).unwrap()), (location, of_two));
     assert!(matches!(one.file("set/dump/resources-x-1.zip"), Err(FileError::NotFound(_))));
 }
 

@@ -67,7 +67,7 @@ impl Source {
 
     fn send(&self, urls: &[String]) -> Result<Vec<Sent>, FileError> {
         let send = |url: &String| {
-            let (tag, modified, bytes) = sent(open(&self.publisher, url)?);
+            let (tag, modified, bytes) = sent(open(&self.publisher, url)?)?;
             Ok((url.clone(), tag, modified, bytes))
         };
         urls.iter().map(send).collect()
