@@ -5,28 +5,24 @@ use anyhow::{Context, Result, bail};
 use crate::process::ALL_TESTS;
 use crate::test;
 
-/// What runs: processes first, then the stores.
-const RUNS: [(&str, &[&str]); 3] = [
+/// What runs, of all packages, so that nothing is compiled again after a run of all tests: processes
+/// first, then the stores, one test at a time.
+const RUNS: [(&[&str], &[&str]); 2] = [
     (
-        "abreast",
+        &["--test", "it"],
         &[
-            "--test",
-            "it",
-            "--",
-            "--test-threads=1",
-            "--nocapture",
             "serve_nodes::a_source_stays_exact_while_its_nodes_fail",
             "serve_nodes::documents_that_are_known_are_served_during_outages",
             "hub_nodes::notifications_arrive_in_order_while_nodes_fail",
             "hub_nodes::a_node_that_is_cut_off_delivers_nothing",
             "hub_nodes::a_failover_is_noticed_although_another_node_recorded_more",
+            "an_object_store_in_memory_holds_the_contract",
+            "a_bucket_in_s3_holds_the_contract",
+            "two_nodes_put_the_same_bytes_at_once",
+            "a_content_that_is_renewed_during_its_removal_stays",
         ],
     ),
-    (
-        "abreast-store",
-        &["--test", "postgres", "--test", "postgres_hub", "--test", "postgres_leases"],
-    ),
-    ("abreast-objects", &["--test", "it"]),
+    (&["--test", "postgres", "--test", "postgres_hub", "--test", "postgres_leases"], &[]),
 ];
 /// Faults without another number.
 const FAULTS: &str = "20";
@@ -57,16 +53,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         settings.push((variable, value));
     }
     let mut passed = true;
-    for (package, more) in RUNS {
-        // The features of a run of all tests, so that little is compiled again.
-        let features = match package {
-            "abreast" => &ALL_TESTS[1..],
-            "abreast-store" => &["--features", "postgres"],
-            _ => &[],
-        };
-        let all = [&["-p", package], features, more].concat();
-        let arguments = all.into_iter();
-        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+    for (targets, names) in RUNS {
+        let all = [&ALL_TESTS, targets, &["--", "--test-threads=1", "--nocapture"], names].concat();
+        let arguments: Vec<String> = all.into_iter().map(str::to_owned).collect();
         passed &= test::run_with(&arguments, &settings);
     }
     Ok(passed)
