@@ -1,7 +1,7 @@
 //! Integrity check of a store; read-only. Each finding has a code that does not change between
 //! versions.
 //!
-//! The rows of a log are compared with each other by [`check_sets`], for every database; SQLite also compares rows with
+//! The rows of a log are compared with each other by `check_sets`, for every database; SQLite also compares rows with
 //! their checksums.
 
 mod findings;
