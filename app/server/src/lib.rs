@@ -21,7 +21,8 @@ pub use routes::health::forget_set;
 pub use run::admin::{AdminServer, Observed};
 #[doc(hidden)]
 pub use run::fuzz_property;
-pub use run::server::{Server, ServerError, ServerOptions, reread};
+pub use run::options::ServerOptions;
+pub use run::server::{Server, ServerError, reread};
 pub use site::administration::{AdminPath, Administration};
 pub use site::current::CurrentSite;
 pub use site::served::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};
