@@ -1,4 +1,5 @@
-//! A batch does what its changes do one by one, also in a store that is opened again meanwhile.
+//! A batch does what its changes do one by one, also in a store that is opened again meanwhile, and
+//! in every database.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::testing::Random;
@@ -12,13 +13,14 @@ use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_testkit::folder;
 use abreast_webtypes::{Digests, Label, Link, Timestamp};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 
-/// Random histories; each is recorded in three ways.
+/// Random histories; each is recorded in several ways.
 const HISTORIES: u64 = 40;
+/// New resources of a large batch.
+const MANY: u64 = 300;
 const ROUNDS: u64 = 8;
 const RULE: ShardRule = ShardRule { resources: 12, bytes: 30_000 };
 const START: i64 = 1_767_225_600;
@@ -41,24 +43,52 @@ struct Seen {
     positions: Vec<Position>,
 }
 
-struct Way {
+struct Way<'w> {
     name: &'static str,
-    path: PathBuf,
-    log: SqliteLog,
+    log: Option<Box<dyn ChangeLog>>,
+    open: Box<dyn Fn() -> Box<dyn ChangeLog> + 'w>,
     clock: Arc<FixedClock>,
     set: SetId,
     one_by_one: bool,
 }
 
-impl Way {
+impl<'w> Way<'w> {
+    /// Opens a new store, whose pages and beginning depend on the seed.
+    fn new(
+        name: &'static str,
+        seed: u64,
+        open: impl Fn(Arc<FixedClock>) -> Box<dyn ChangeLog> + 'w,
+    ) -> Self {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
+        let given = Arc::clone(&clock);
+        let open = Box::new(move || open(Arc::clone(&given)));
+        let log = open();
+        let new = NewSet {
+            slug: "set".into(),
+            page_rule: PageRule {
+                changes: 1 + random.below(30) as u32,
+                age: Duration::from_secs(86_400 * 3),
+            },
+            beginning: if random.below(3) == 0 { Beginning::Log } else { Beginning::Base },
+            ..NewSet::default()
+        };
+        let set = log.open_set(&new).unwrap().id;
+        Self { name, log: Some(log), open, clock, set, one_by_one: name.ends_with("one by one") }
+    }
+
     /// Opens the store again: all that the writer had in memory is read from the rows.
     fn reopen(&mut self) {
-        self.log.close();
-        self.log = open(&self.path, &self.clock);
+        drop(self.log.take());
+        self.log = Some((self.open)());
+    }
+
+    fn log(&self) -> &dyn ChangeLog {
+        self.log.as_deref().unwrap()
     }
 }
 
-fn open(path: &Path, clock: &Arc<FixedClock>) -> SqliteLog {
+fn open_sqlite(path: &Path, clock: &Arc<FixedClock>) -> SqliteLog {
     SqliteOptions::default().with_shard_rule(RULE).open(path, Arc::clone(clock) as _).unwrap()
 }
 
@@ -128,8 +158,8 @@ fn change(random: &mut Random) -> Change {
 }
 
 /// The same history recorded in a store: batch by batch, or change by change.
-fn record(way: &mut Way, seed: u64) {
-    let (log, set) = (&way.log, way.set);
+fn record(way: &mut Way<'_>, seed: u64) {
+    let (log, set) = (way.log(), way.set);
     let mut random = Random::new(seed);
     log.keep_versions(set, random.below(3) > 0).unwrap();
     if log.head(set).unwrap().importing {
@@ -156,11 +186,16 @@ fn record(way: &mut Way, seed: u64) {
         let days = random.below(12) as i64 - 1;
         way.clock.set(Timestamp::from_seconds(START + days * 86_400));
         let size = if round == 3 { random.below(200) } else { random.below(25) };
-        let changes: Vec<Change> = (0..size).map(|_| change(&mut random)).collect();
+        let mut changes: Vec<Change> = (0..size).map(|_| change(&mut random)).collect();
+        if round == 5 {
+            let new = |number| Change::put(format!("many/{number}"), state(&mut random));
+            let many = if seed.is_multiple_of(8) { MANY } else { 0 };
+            changes.extend((0..many).map(new));
+        }
         if way.name.ends_with("reopened") {
             way.reopen();
         }
-        let log = &way.log;
+        let log = way.log();
         if way.one_by_one {
             for change in changes {
                 append(log, set, vec![change]).unwrap();
@@ -171,8 +206,8 @@ fn record(way: &mut Way, seed: u64) {
     }
 }
 
-fn seen(way: &Way) -> Seen {
-    let (log, set) = (&way.log, way.set);
+fn seen(way: &Way<'_>) -> Seen {
+    let (log, set) = (way.log(), way.set);
     let (mut changes, mut latest, mut resources) = (Vec::new(), Vec::new(), Vec::new());
     log.read(set, Position(0), &mut |change| {
         changes.push(change.clone());
@@ -215,54 +250,57 @@ fn seen(way: &Way) -> Seen {
     }
 }
 
-struct Ways {
-    folder: TempDir,
-    made: usize,
-}
-
-impl Ways {
-    fn path(&self) -> PathBuf {
-        self.folder.path().join(format!("{}.db", self.made))
-    }
-
-    fn make(&mut self, name: &'static str, seed: u64) -> Way {
-        self.made += 1;
-        let mut random = Random::new(seed ^ 0x5eed);
-        let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
-        let log = open(&self.path(), &clock);
-        let new = NewSet {
-            slug: "set".into(),
-            page_rule: PageRule {
-                changes: 1 + random.below(30) as u32,
-                age: Duration::from_secs(86_400 * 3),
-            },
-            beginning: if random.below(3) == 0 { Beginning::Log } else { Beginning::Base },
-            ..NewSet::default()
-        };
-        let set = log.open_set(&new).unwrap().id;
-        Way { name, path: self.path(), log, clock, set, one_by_one: name.ends_with("one by one") }
-    }
+/// Records a history, and compares what readers see with the first way that recorded it.
+fn recorded<'w>(
+    name: &'static str,
+    seed: u64,
+    open: impl Fn(Arc<FixedClock>) -> Box<dyn ChangeLog> + 'w,
+    first: &mut Option<Seen>,
+) -> Way<'w> {
+    let mut way = Way::new(name, seed, open);
+    record(&mut way, seed);
+    let now = seen(&way);
+    let expected = first.get_or_insert_with(|| seen(&way));
+    assert!(now == *expected, "seed {seed}, {name}:\n{now:#?}\nexpected\n{expected:#?}");
+    way
 }
 
 #[test]
 fn batches_and_single_changes_make_the_same_log() {
-    let mut ways = Ways { folder: folder::in_memory(), made: 0 };
+    let folder = folder::in_memory();
     for seed in 0..HISTORIES {
         let mut first = None;
         for name in ["one by one", "in batches", "in batches, reopened"] {
-            let mut way = ways.make(name, seed);
-            record(&mut way, seed);
-            let now = seen(&way);
-            let expected = first.get_or_insert_with(|| seen(&way));
-            assert!(
-                now == *expected,
-                "seed {seed}, {}:\n{now:#?}\nexpected\n{expected:#?}",
-                way.name
-            );
+            let path = folder.path().join(format!("{seed} {name}.db"));
+            let way =
+                recorded(name, seed, |clock| Box::new(open_sqlite(&path, &clock)), &mut first);
             drop(way);
             let mut findings = Findings::default();
-            check_log(&ways.path(), &mut findings).unwrap();
+            check_log(&path, &mut findings).unwrap();
             assert!(findings.is_consistent(), "seed {seed}, {name}: {:?}", findings.list());
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_and_sqlite_make_the_same_log() {
+    let name = "postgres_and_sqlite_make_the_same_log";
+    let Some(programs) = abreast_testkit::provided(name, "ABREAST_TEST_POSTGRES") else { return };
+    let server = abreast_testkit::postgres::Postgres::start(&programs);
+    let folder = folder::in_memory();
+    for seed in 0..HISTORIES / 5 {
+        let mut first = None;
+        let path = folder.path().join(format!("{seed}.db"));
+        recorded("SQLite", seed, |clock| Box::new(open_sqlite(&path, &clock)), &mut first);
+        let ways = ["in batches", "in batches, reopened"];
+        for (number, name) in ways.into_iter().enumerate() {
+            let url = server.create(&format!("store{seed}_{number}"));
+            let open = |clock: Arc<FixedClock>| -> Box<dyn ChangeLog> {
+                let options = abreast_store::PostgresOptions::default().with_shard_rule(RULE);
+                Box::new(options.with_clock(clock).open(&url).unwrap())
+            };
+            recorded(name, seed, open, &mut first);
         }
     }
 }

@@ -292,6 +292,12 @@ fn a_proxy_may_give_each_transaction_another_connection() {
                     assert_eq!(append(log, set, vec![change]).unwrap().recorded, 1);
                     assert!(log.resource(set, &format!("{node}/00000")).unwrap().is_some());
                 }
+                // A large batch needs a named statement, and the other node has a statement of this name.
+                for batch in 0..20 {
+                    let key = |number| format!("{node}/{batch}/{number}");
+                    let changes = (0..500).map(|number| put(key(number), number)).collect();
+                    assert_eq!(append(log, set, changes).unwrap().recorded, 500);
+                }
             });
         }
     });
@@ -330,6 +336,41 @@ fn every_statement_finds_its_rows_by_an_index() {
         use_all(&log, set, &key, &kept);
     }
     plans::check(&server.log()[before..], 60, &["sets"]);
+}
+
+#[test]
+fn resources_with_long_equal_beginnings_are_read_in_order() {
+    let name = "resources_with_long_equal_beginnings_are_read_in_order";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let log = open(&server.create("letters"));
+    let set = ready(&log);
+    let long = |length: usize, number: u64| format!("long/{}{number:03}", "x".repeat(length));
+    let mut expected: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
+    // Keys of less, exactly and more than 500 characters, more than one part of each.
+    for length in [490, 492, 495, 600] {
+        expected.extend((0..100).map(|number| long(length, number * 7 % 100)));
+    }
+    append(&log, set, expected.iter().map(|key| put(key.clone(), 1)).collect()).unwrap();
+    expected.sort_unstable();
+    for from in [0, 1, 99, 100, 101, 250, 399, 499] {
+        let range = KeyRange { start: expected[from].clone(), end: None };
+        let mut found = Vec::new();
+        log.scan(set, &range, &mut |resource| {
+            found.push(resource.key.clone());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(found, expected[from..], "from {from}");
+        let mut witnessed = 0;
+        log.scan_witnesses(set, &range, &mut |row| {
+            assert_eq!(row.key, expected[from + witnessed]);
+            witnessed += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(witnessed, expected.len() - from);
+    }
 }
 
 /// Uses every method of the log once.

@@ -16,3 +16,4 @@ pub(crate) mod schema;
 pub(crate) mod shared_values;
 pub(crate) mod statements;
 pub(crate) mod url;
+pub(crate) mod values;

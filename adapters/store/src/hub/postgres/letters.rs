@@ -3,7 +3,7 @@
 use super::rows::{error_text, shard_column};
 use super::transaction::HubTransaction;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::params;
+use crate::postgres::values::params;
 use abreast_core::hub::{ALL_DEAD_LETTERS_MAX, DEAD_LETTERS_MAX, DeadLetter, TargetId};
 
 /// A dead letter to be stored.

@@ -3,7 +3,8 @@
 use super::rows::{read_target, shard_column, shard_of, target_columns, url_hash};
 use crate::hub::numbers::kind_number;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::params;
 use abreast_core::TopicId;
 use abreast_core::hub::{Target, TargetId, TargetKind};
 use std::collections::{HashMap, HashSet};

@@ -7,7 +7,8 @@ use super::store::PostgresHub;
 use super::topics::{each, limit_column};
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::params;
 use abreast_core::LogError;
 use abreast_core::hub::{
     HUB_SHARDS, HubChanges, HubNodes, HubRevision, HubShard, Membership, Target, TargetId,

@@ -4,7 +4,7 @@ use super::letters::{self, NewLetter};
 use super::rows::{error_text, micros, shard_column};
 use super::transaction::{Answer, HubTransaction, NodeLease};
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::params;
+use crate::postgres::values::params;
 use abreast_core::hub::{ATTEMPTS_MAX, Attempt, Progress, TargetId};
 use std::collections::{BTreeMap, HashMap};
 

@@ -9,7 +9,7 @@ use super::transaction::{Answer, HubTransaction, check_texts, next_number};
 use crate::hub::numbers::{ending_number, ending_of, kind_number};
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::params;
+use crate::postgres::values::params;
 use abreast_core::hub::{
     Attempt, DeadLetter, ENDED_MAX, EndedTarget, Ending, NewTarget, Target, TargetId, TargetKind,
     check_target, no_topic,

@@ -3,7 +3,8 @@
 use super::loaded::Loaded;
 use crate::hub::topic_states::{TopicState, TopicStates};
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::params;
 use abreast_core::{ErrorKind, LogError, NewNotification, TopicId};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use super::transaction::{Answer, HubTransaction, check_texts, next_number};
 use crate::hub::numbers::mode_number;
 use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::params;
+use crate::postgres::values::params;
 use abreast_core::hub::{
     Ending, HubShard, NewVerification, Settled, Target, TargetKind, VERIFICATIONS_MAX,
     Verification, VerificationId, check_verification,

@@ -7,11 +7,12 @@ use crate::log::limits::{
 };
 use crate::log::postgres::last_heads::LastHeads;
 use crate::log::postgres::load::{read_state, set_columns};
+use crate::log::postgres::parts::{Scan, scan};
 use crate::log::postgres::rows::{
     change_columns, content, key_hash, position, read_resource, read_version, read_witnessed,
     resource_columns, time, version_columns,
 };
-use crate::log::postgres::tables::{PostgresTables, key_range};
+use crate::log::postgres::tables::PostgresTables;
 use crate::log::postgres::texts::{check_imported_texts, check_texts};
 use crate::log::postgres::watch::Watch;
 use crate::log::set_state::SetState;
@@ -20,7 +21,8 @@ use crate::log::versions::{add_current, current, stored_from};
 use crate::log::work::{Job, Outcome, Reply, Work};
 use crate::postgres::client::{Client, repeat};
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::params;
 use abreast_core::{
     AppendDone, Beginning, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind,
     Head, Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet,
@@ -381,17 +383,9 @@ impl ChangeLog for PostgresLog {
         range: &KeyRange,
         visit: Visit<'_, Resource>,
     ) -> Result<(), LogError> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            resource_columns!(),
-            " FROM abreast.resources WHERE ",
-            key_range!(),
-            " LIMIT $5"
-        );
+        const SCAN: Scan = scan!(resource_columns!(), 7);
         self.head(set)?;
-        self.shared
-            .client
-            .scan_rows(set, range, (SQL, 7), &mut |row| Ok(visit(&read_resource(row)?)))
+        self.shared.client.scan_rows(set, range, SCAN, &mut |row| Ok(visit(&read_resource(row)?)))
     }
 
     fn scan_witnesses(
@@ -400,15 +394,9 @@ impl ChangeLog for PostgresLog {
         range: &KeyRange,
         visit: Visit<'_, Witnessed>,
     ) -> Result<(), LogError> {
-        const SQL: &str = concat!(
-            "SELECT key, witness, content FROM abreast.resources WHERE ",
-            key_range!(),
-            " LIMIT $5"
-        );
+        const SCAN: Scan = scan!("key, witness, content", 0);
         self.head(set)?;
-        self.shared
-            .client
-            .scan_rows(set, range, (SQL, 0), &mut |row| Ok(visit(&read_witnessed(row)?)))
+        self.shared.client.scan_rows(set, range, SCAN, &mut |row| Ok(visit(&read_witnessed(row)?)))
     }
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {

@@ -3,7 +3,8 @@
 use crate::log::postgres::rows::read_change;
 use crate::postgres::client::{Client, repeat};
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::{Param, params};
 use abreast_core::{ChangeRecord, KeyRange, LogError, Position, SetId, Visit};
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
@@ -13,7 +14,11 @@ use tokio_postgres::types::Type;
 /// Rows in the first part of a read.
 const READ_FIRST: i64 = 32;
 /// Most rows in a part of a read.
-const READ_MAX: i64 = 500;
+const READ_MAX: i64 = 5_000;
+/// Bytes of the rows in a part, about; a part has [`READ_FIRST`] rows at least.
+const READ_BYTES: i64 = 512 << 10;
+/// Characters by which the index orders keys.
+const ORDERED: usize = 500;
 /// Parts that are read before a part is read ahead: most reads end earlier.
 const READ_ALONE: usize = 2;
 
@@ -48,6 +53,62 @@ fn in_parts<E: Send>(
     })
 }
 
+/// The number of rows in the next part, by the size of the rows in the last one.
+fn next_size(last: i64, rows: &[Row]) -> i64 {
+    let bytes: usize = rows.iter().map(Row::raw_size_bytes).sum();
+    let within = (READ_BYTES * rows.len() as i64).checked_div(bytes as i64).unwrap_or(READ_MAX);
+    (last * 8).min(within).clamp(READ_FIRST, READ_MAX)
+}
+
+/// A statement that reads a part of the rows in a range of keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Scan {
+    /// Orders rows by the indexed characters of their keys.
+    pub(crate) by_index: &'static str,
+    /// Orders rows by their keys, at the cost of sorting.
+    pub(crate) by_key: &'static str,
+    /// Column of the key.
+    pub(crate) key: usize,
+}
+
+/// Makes a [`Scan`] of these columns, of which this one is the key.
+macro_rules! scan {
+    ($columns:expr, $key:expr) => {{
+        use crate::log::postgres::tables::key_range;
+        crate::log::postgres::parts::Scan {
+            by_index: concat!(
+                "SELECT ",
+                $columns,
+                " FROM abreast.resources WHERE ",
+                key_range!(),
+                " ORDER BY left(key, 500) LIMIT $5"
+            ),
+            by_key: concat!(
+                "SELECT ",
+                $columns,
+                " FROM abreast.resources WHERE ",
+                key_range!(),
+                " ORDER BY left(key, 500), key LIMIT $5"
+            ),
+            key: $key,
+        }
+    }};
+}
+pub(crate) use scan;
+
+impl Scan {
+    /// Reads a part. Only long keys can have equal indexed characters.
+    fn read(&self, statements: &mut Statements<'_>, params: &[Param]) -> Result<Vec<Row>, Failure> {
+        let rows = statements.query(self.by_index, params)?;
+        for row in &rows {
+            if row.try_get::<_, &str>(self.key)?.len() >= ORDERED {
+                return statements.query(self.by_key, params);
+            }
+        }
+        Ok(rows)
+    }
+}
+
 impl Client {
     /// Visits the changes that a statement selects, a part at a time, up to a position.
     pub(crate) fn read_parts(
@@ -78,7 +139,7 @@ impl Client {
             if let Some(last) = rows.last() {
                 after = change(last)?.position;
             }
-            most = (most * 8).min(READ_MAX);
+            most = next_size(most, &rows);
             Ok(Some(rows))
         };
         in_parts(read, |rows| {
@@ -91,19 +152,18 @@ impl Client {
         })
     }
 
-    /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time. `key`
-    /// is the column of the key.
+    /// Visits rows of resources in a range of keys, all from one snapshot, a part at a time.
     pub(crate) fn scan_rows(
         &self,
         set: SetId,
         range: &KeyRange,
-        (sql, key): (&str, usize),
+        scan: Scan,
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), LogError> {
         let doing = "cannot read the resources";
         repeat(doing, || {
             let mut visited = false;
-            match self.scan_parts(set, range, (sql, key), &mut |row| {
+            match self.scan_parts(set, range, scan, &mut |row| {
                 visited = true;
                 visit(row)
             }) {
@@ -120,7 +180,7 @@ impl Client {
         &self,
         set: SetId,
         range: &KeyRange,
-        (sql, key): (&str, usize),
+        scan: Scan,
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
         // No stored key has the character U+0000: bounds with it are between two possible keys.
@@ -141,13 +201,13 @@ impl Client {
             let params = params![
                 set.0 => INT8, from.clone() => TEXT, included => BOOL, end.clone() => TEXT, most => INT8,
             ];
-            let rows = statements.query(sql, &params)?;
+            let rows = scan.read(&mut statements, &params)?;
             is_complete = (rows.len() as i64) < most;
             if let Some(last) = rows.last() {
-                from = last.try_get(key)?;
+                from = last.try_get(scan.key)?;
             }
             included = false;
-            most = (most * 8).min(READ_MAX);
+            most = next_size(most, &rows);
             Ok(Some(rows))
         };
         let mut is_stopped = false;

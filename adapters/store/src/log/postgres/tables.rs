@@ -7,26 +7,55 @@ use crate::log::set_state::SetState;
 use crate::log::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::log::tables::Tables;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::{Statements, params};
+use crate::postgres::statements::Statements;
+use crate::postgres::values::{Column, params};
 use abreast_core::batch::{Name, Now};
 use abreast_core::{Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use tokio_postgres::Row;
 
-/// Rows of a set in a range of keys, in their order: from `$2` on if `$3`, otherwise after `$2`;
-/// before `$4`, if it is not NULL. The index has only the first characters of keys.
+/// Selects the rows of a set in a range of keys: from `$2` on if `$3`, otherwise after `$2`; before
+/// `$4`, if it is not NULL. The index has only the first characters of keys.
 macro_rules! key_range {
     () => {
         "set_id = $1 AND left(key, 500) >= left($2, 500) AND (key > $2 OR ($3 AND key = $2)) \
-         AND ($4 IS NULL OR (left(key, 500) <= left($4, 500) AND key < $4)) \
-         ORDER BY left(key, 500), key"
+         AND ($4 IS NULL OR (left(key, 500) <= left($4, 500) AND key < $4))"
     };
 }
 pub(crate) use key_range;
 
 /// Rows of a shard that are read at once.
 const MIDDLE_PART: i64 = 500;
+
+/// Fewest new rows for which the additional round trips of `COPY` are worth it.
+const COPY_MIN: usize = 200;
+
+/// An insertion of rows, as a statement with the set and an array for each column, and as `COPY`.
+struct Insert {
+    sql: &'static str,
+    copy: &'static str,
+}
+
+const CHANGES: Insert = Insert {
+    sql: "INSERT INTO abreast.changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
+          digests, links, content, description, note) \
+          SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+    copy: "COPY abreast.changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
+           digests, links, content, description, note) FROM STDIN (FORMAT binary)",
+};
+
+const RESOURCES: Insert = Insert {
+    sql: "INSERT INTO abreast.resources (set_id, key_hash, key, position, modified, length, media_type, encoding, \
+          digests, links, witness, content, description, deprecated) \
+          SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+          ON CONFLICT (set_id, key_hash) DO UPDATE SET position = excluded.position, modified = excluded.modified, \
+          length = excluded.length, media_type = excluded.media_type, encoding = excluded.encoding, \
+          digests = excluded.digests, links = excluded.links, witness = excluded.witness, content = excluded.content, \
+          description = excluded.description, deprecated = excluded.deprecated",
+    copy: "COPY abreast.resources (set_id, key_hash, key, position, modified, length, media_type, encoding, \
+           digests, links, witness, content, description, deprecated) FROM STDIN (FORMAT binary)",
+};
 
 /// The statements about one set, in one transaction.
 pub(crate) struct PostgresTables<'c> {
@@ -126,33 +155,42 @@ impl PostgresTables<'_> {
         )
     }
 
-    /// Writes new properties, of new and known resources.
-    fn put(&mut self, rows: &[(&str, &Encoded<'_>, &Now<'_>)]) -> Result<(), Failure> {
-        let hashes: Vec<Vec<u8>> = rows.iter().map(|(key, ..)| key_hash(key)).collect();
-        let keys: Vec<String> = rows.iter().map(|(key, ..)| (*key).to_owned()).collect();
-        let positions: Vec<i64> = rows.iter().map(|(.., now)| now.position.0 as i64).collect();
-        let witnesses: Vec<Vec<u8>> = rows.iter().map(|(.., now)| now.witness.to_vec()).collect();
-        let contents: Vec<_> = rows.iter().map(|(.., now)| bytes_of(now.held.content)).collect();
-        let new: Vec<Option<&Encoded<'_>>> = rows.iter().map(|(_, new, _)| Some(*new)).collect();
-        let columns = Columns::of(&new);
-        let deprecated: Vec<Option<String>> =
-            rows.iter().map(|(_, new, _)| new.deprecated.clone()).collect();
-        self.statements.write(
-            "INSERT INTO abreast.resources (set_id, key_hash, key, position, modified, length, media_type, encoding, \
-             digests, links, witness, content, description, deprecated) \
-             SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
-             ON CONFLICT (set_id, key_hash) DO UPDATE SET position = excluded.position, modified = excluded.modified, \
-             length = excluded.length, media_type = excluded.media_type, encoding = excluded.encoding, \
-             digests = excluded.digests, links = excluded.links, witness = excluded.witness, content = excluded.content, \
-             description = excluded.description, deprecated = excluded.deprecated",
-            params![
-                self.set => INT8, hashes => BYTEA_ARRAY, keys => TEXT_ARRAY, positions => INT8_ARRAY,
-                columns.modified => INT8_ARRAY, columns.length => INT8_ARRAY, columns.media_type => TEXT_ARRAY,
-                columns.encoding => TEXT_ARRAY, columns.digests => BYTEA_ARRAY, columns.links => TEXT_ARRAY,
-                witnesses => BYTEA_ARRAY, contents => BYTEA_ARRAY, columns.description => TEXT_ARRAY,
-                deprecated => TEXT_ARRAY,
-            ],
-        )
+    /// Writes new properties; `is_new` if none of the resources has a row.
+    fn put(
+        &mut self,
+        rows: &[(&str, &Encoded<'_>, &Now<'_>)],
+        is_new: bool,
+    ) -> Result<(), Failure> {
+        let new: Vec<_> = rows.iter().map(|(_, new, _)| Some(*new)).collect();
+        let mut columns = vec![
+            Column::bytes(rows.iter().map(|(key, ..)| key_hash(key))),
+            Column::texts(rows.iter().map(|(key, ..)| (*key).to_owned())),
+            Column::numbers(rows.iter().map(|(.., now)| now.position.0 as i64)),
+        ];
+        columns.extend(properties(&new));
+        columns.extend([
+            Column::bytes(rows.iter().map(|(.., now)| now.witness.to_vec())),
+            Column::bytes(rows.iter().map(|(.., now)| bytes_of(now.held.content))),
+            Column::texts(rows.iter().map(|(_, new, _)| new.description.clone())),
+            Column::texts(rows.iter().map(|(_, new, _)| new.deprecated.clone())),
+        ]);
+        self.insert(&RESOURCES, columns, rows.len(), is_new)
+    }
+
+    /// Inserts rows of the set, many new rows by `COPY`.
+    fn insert(
+        &mut self,
+        insert: &Insert,
+        columns: Vec<Column>,
+        rows: usize,
+        are_new: bool,
+    ) -> Result<(), Failure> {
+        if are_new && rows >= COPY_MIN {
+            return self.statements.copy(insert.copy, self.set, &columns, rows);
+        }
+        let set = params![self.set => INT8];
+        let arrays = columns.into_iter().map(Column::into_array);
+        self.statements.write(insert.sql, set.into_iter().chain(arrays).collect::<Vec<_>>())
     }
 }
 
@@ -209,29 +247,20 @@ impl Tables for PostgresTables<'_> {
     }
 
     fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Failure> {
-        let numbers = |of: fn(&LogRow<'_>) -> i64| -> Vec<i64> { changes.iter().map(of).collect() };
-        let keys: Vec<String> = changes.iter().map(|change| change.key.to_owned()).collect();
         let new: Vec<_> = changes.iter().map(|change| change.new).collect();
-        let columns = Columns::of(&new);
-        let contents: Vec<_> =
-            new.iter().map(|new| bytes_of(new.and_then(|new| new.content))).collect();
-        let descriptions: Vec<_> =
-            changes.iter().map(|change| change.description().map(str::to_owned)).collect();
-        let notes: Vec<Option<String>> = changes.iter().map(|change| change.note.clone()).collect();
-        self.statements.write(
-            "INSERT INTO abreast.changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
-             digests, links, content, description, note) \
-             SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
-            params![
-                self.set => INT8,
-                numbers(|change| change.position.0 as i64) => INT8_ARRAY,
-                numbers(|change| change.time.as_micros()) => INT8_ARRAY,
-                numbers(|change| kind_number(change.kind)) => INT8_ARRAY,
-                keys => TEXT_ARRAY, columns.modified => INT8_ARRAY, columns.length => INT8_ARRAY,
-                columns.media_type => TEXT_ARRAY, columns.encoding => TEXT_ARRAY, columns.digests => BYTEA_ARRAY,
-                columns.links => TEXT_ARRAY, contents => BYTEA_ARRAY, descriptions => TEXT_ARRAY, notes => TEXT_ARRAY,
-            ],
-        )
+        let mut columns = vec![
+            Column::numbers(changes.iter().map(|change| change.position.0 as i64)),
+            Column::numbers(changes.iter().map(|change| change.time.as_micros())),
+            Column::numbers(changes.iter().map(|change| kind_number(change.kind))),
+            Column::texts(changes.iter().map(|change| change.key.to_owned())),
+        ];
+        columns.extend(properties(&new));
+        columns.extend([
+            Column::bytes(new.iter().map(|new| bytes_of(new.and_then(|new| new.content)))),
+            Column::texts(changes.iter().map(|change| change.description().map(str::to_owned))),
+            Column::texts(changes.iter().map(|change| change.note.clone())),
+        ]);
+        self.insert(&CHANGES, columns, changes.len(), true)
     }
 
     fn close_pages(&mut self, closed: &[Page], open: &Page) -> Result<(), Failure> {
@@ -240,13 +269,13 @@ impl Tables for PostgresTables<'_> {
     }
 
     fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Failure> {
-        let (mut put, mut deleted) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut inserted, mut updated) = (Vec::with_capacity(rows.len()), Vec::new());
+        let mut deleted = Vec::new();
         let (mut refreshed, mut witnesses, mut contents) = (Vec::new(), Vec::new(), Vec::new());
         for (key, write) in rows {
             match write {
-                RowWrite::Insert(new, now) | RowWrite::Update(new, now) => {
-                    put.push((*key, *new, now));
-                }
+                RowWrite::Insert(new, now) => inserted.push((*key, *new, now)),
+                RowWrite::Update(new, now) => updated.push((*key, *new, now)),
                 RowWrite::Refresh(now) => {
                     refreshed.push(key_hash(key));
                     witnesses.push(now.witness.to_vec());
@@ -255,8 +284,11 @@ impl Tables for PostgresTables<'_> {
                 RowWrite::Delete => deleted.push(key_hash(key)),
             }
         }
-        if !put.is_empty() {
-            self.put(&put)?;
+        if !inserted.is_empty() {
+            self.put(&inserted, true)?;
+        }
+        if !updated.is_empty() {
+            self.put(&updated, false)?;
         }
         if !refreshed.is_empty() {
             self.statements.write(
@@ -326,7 +358,7 @@ impl Tables for PostgresTables<'_> {
                     resource_columns!(),
                     " FROM abreast.resources WHERE ",
                     key_range!(),
-                    " LIMIT $5"
+                    " ORDER BY left(key, 500), key LIMIT $5"
                 ),
                 &params![
                     self.set => INT8, from => TEXT, is_first => BOOL, end.map(str::to_owned) => TEXT,
@@ -355,36 +387,18 @@ impl Tables for PostgresTables<'_> {
     }
 }
 
-/// The columns of properties, as arrays.
-struct Columns {
-    modified: Vec<Option<i64>>,
-    length: Vec<Option<i64>>,
-    media_type: Vec<Option<String>>,
-    encoding: Vec<Option<String>>,
-    digests: Vec<Option<Vec<u8>>>,
-    links: Vec<Option<String>>,
-    description: Vec<Option<String>>,
-}
-
-impl Columns {
-    /// The columns of resources; `None` is a row without properties.
-    fn of(new: &[Option<&Encoded<'_>>]) -> Self {
-        fn column<T>(
-            new: &[Option<&Encoded<'_>>],
-            of: impl Fn(&Encoded<'_>) -> Option<T>,
-        ) -> Vec<Option<T>> {
-            new.iter().map(|new| new.and_then(&of)).collect()
-        }
-        Self {
-            modified: column(new, |new| Some(new.state.modified.as_micros())),
-            length: column(new, |new| new.state.length.map(|length| length as i64)),
-            media_type: column(new, |new| new.state.media_type.clone()),
-            encoding: column(new, |new| new.state.encoding.clone()),
-            digests: column(new, |new| Some(new.digests.clone())),
-            links: column(new, |new| new.links.clone()),
-            description: column(new, |new| new.description.clone()),
-        }
-    }
+/// The columns of properties, of which both tables have the same; `None` is a removed resource.
+fn properties(rows: &[Option<&Encoded<'_>>]) -> [Column; 6] {
+    let states = || rows.iter().map(|row| row.map(|new| new.state));
+    let length = |state: &State| state.length.map(|length| length as i64);
+    [
+        Column::numbers(states().map(|state| state.map(|state| state.modified.as_micros()))),
+        Column::numbers(states().map(|state| state.and_then(length))),
+        Column::texts(states().map(|state| state.and_then(|state| state.media_type.clone()))),
+        Column::texts(states().map(|state| state.and_then(|state| state.encoding.clone()))),
+        Column::bytes(rows.iter().map(|row| row.map(|new| new.digests.clone()))),
+        Column::texts(rows.iter().map(|row| row.and_then(|new| new.links.clone()))),
+    ]
 }
 
 /// In place of a damaged row: every new change replaces it, since a resource never has this length.

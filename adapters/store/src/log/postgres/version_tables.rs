@@ -7,7 +7,7 @@ use crate::log::tables::VersionTables;
 use crate::log::version_state::{Dropped, PastChange, References};
 use crate::log::versions::BASE_TIME;
 use crate::postgres::failure::Failure;
-use crate::postgres::statements::params;
+use crate::postgres::values::params;
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
