@@ -4,7 +4,7 @@ use crate::silence::Silence;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::signer::Signer;
-use object_store::{BackoffConfig, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -157,12 +157,31 @@ fn s3(
 ) -> Result<AmazonS3Builder, object_store::Error> {
     // One provider of cryptography for the whole program; an earlier call has installed the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = AmazonS3Builder::from_env().with_url(&options.url);
+    let mut builder = AmazonS3Builder::new().with_client_options(client_options()?);
+    // The function `from_env` of the builder accepts no options of the client.
+    for (name, value) in std::env::vars_os() {
+        let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else { continue };
+        let key = name.starts_with("AWS_").then(|| name.to_ascii_lowercase().parse());
+        if let Some(Ok(key)) = key {
+            builder = builder.with_config(key, value);
+        }
+    }
+    builder = builder.with_url(&options.url);
     let given = options.settings.iter().map(|(name, value)| (name.as_str(), value));
     for (name, value) in limits.iter().map(|(name, value)| (*name, value)).chain(given) {
         builder = builder.with_config(name.parse()?, value);
     }
     Ok(builder)
+}
+
+/// Options with the certificates of the Web in addition to the certificates of the system. A container
+/// may lack the latter, and the client could not be made, even for an endpoint without TLS.
+fn client_options() -> Result<ClientOptions, object_store::Error> {
+    let mut options = ClientOptions::new();
+    for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
+        options = options.with_root_certificate(Certificate::from_der(certificate)?);
+    }
+    Ok(options)
 }
 
 /// The prefix in `s3://BUCKET/PREFIX`.

@@ -145,9 +145,16 @@ impl Nodes {
         std::fs::write(&config, text).unwrap();
         let is_upgraded = self.is_upgraded.get(number).is_none_or(|upgraded| *upgraded);
         let former = if is_upgraded { None } else { former_abreast() };
+        let is_former = former.is_some();
         let mut command = former.unwrap_or_else(abreast);
         for (name, value) in settings(self.bucket.address()) {
             command.env(name.to_uppercase(), value);
+        }
+        // As in a container, without certificates of the system. An earlier version may need them.
+        if !is_former {
+            for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+                command.env(name, self.place.join("missing"));
+            }
         }
         if let (Some(library), Some(clock)) =
             (std::env::var_os("ABREAST_TEST_FAKETIME"), CLOCKS.get(number))
