@@ -1,5 +1,6 @@
 //! A prefix of an object store, with the threads that serve the connections.
 
+use crate::credentials;
 use crate::silence::Silence;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
@@ -171,7 +172,7 @@ fn s3(
     for (name, value) in limits.iter().map(|(name, value)| (*name, value)).chain(given) {
         builder = builder.with_config(name.parse()?, value);
     }
-    Ok(builder)
+    credentials::add(builder)
 }
 
 /// Options with the certificates of the Web in addition to the certificates of the system. A container

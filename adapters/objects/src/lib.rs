@@ -3,6 +3,7 @@
 
 mod bucket;
 mod contents;
+mod credentials;
 mod failure;
 mod made;
 mod probe;

@@ -20,6 +20,9 @@ pub(super) const NODES: usize = 3;
 pub(super) const CONTENTS: &str = "s3://bucket/abreast";
 /// The lease of a node, in seconds.
 pub(super) const LEASE: u64 = 3;
+/// The node whose keys of the bucket are in a file, and their names.
+const WITH_FILE: usize = 1;
+const KEYS: [&str; 2] = ["aws_access_key_id", "aws_secret_access_key"];
 /// Of so many commits, one is lost, and of another the answer.
 const LOST_COMMITS: u64 = 300;
 /// The clock of each node, by libfaketime.
@@ -147,10 +150,20 @@ impl Nodes {
         let former = if is_upgraded { None } else { former_abreast() };
         let is_former = former.is_some();
         let mut command = former.unwrap_or_else(abreast);
+        // One node has its keys in a file, and none has certificates of the system, as in a container. An
+        // earlier version may need both.
+        let has_file = number == WITH_FILE && !is_former;
         for (name, value) in settings(self.bucket.address()) {
-            command.env(name.to_uppercase(), value);
+            if !has_file || !KEYS.contains(&&*name) {
+                command.env(name.to_uppercase(), value);
+            }
         }
-        // As in a container, without certificates of the system. An earlier version may need them.
+        if has_file {
+            let file = self.place.join("credentials");
+            let lines = KEYS.map(|key| format!("{key} = test\n")).concat();
+            std::fs::write(&file, format!("[default]\n{lines}")).unwrap();
+            command.env("AWS_SHARED_CREDENTIALS_FILE", file);
+        }
         if !is_former {
             for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
                 command.env(name, self.place.join("missing"));
