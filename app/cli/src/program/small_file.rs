@@ -11,6 +11,8 @@ use std::path::Path;
 pub(crate) const SECRET_MAX: u64 = 64 << 10;
 /// Most bytes of a file with certificates and keys.
 pub(crate) const CERTIFICATES_MAX: u64 = 4 << 20;
+/// The folder of secrets in a container, which engines fill with files that all users can read.
+const CONTAINER_SECRETS: &str = "/run/secrets";
 
 /// The text of a file of at most `most` bytes.
 ///
@@ -47,8 +49,8 @@ pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
 pub(crate) fn secret(path: &Path, most: u64) -> Result<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = path.display();
-    let about = std::fs::metadata(path);
-    if about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o077 != 0) {
+    let about = std::fs::metadata(path).ok().filter(|_| !path.starts_with(CONTAINER_SECRETS));
+    if about.is_some_and(|about| about.is_file() && about.permissions().mode() & 0o077 != 0) {
         tracing::warn!("`{shown}` can be read by other users: chmod 600 {shown}");
     }
     text(path, most)

@@ -3,7 +3,9 @@
 use crate::world::abreast;
 use abreast_testkit::run;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 /// The lines that say what is wrong.
 fn faults(words: &[&str], file: &Path, code: i32) -> Vec<String> {
@@ -474,31 +476,62 @@ fn files_for_containers_are_valid_and_agree() {
 fn files_for_containers_of_nodes_are_valid_and_agree() {
     let nodes = include_str!("../../../../packaging/container/nodes/nodes.toml");
     let compose = include_str!("../../../../packaging/container/nodes/compose.yaml");
-    let proxy = include_str!("../../../../packaging/container/nodes/nginx.conf");
+    let proxy = include_str!("../../../../packaging/container/nodes/Caddyfile");
+    let guide = include_str!("../../../../docs/nodes.md");
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path();
     let quoted = |name: &str| format!("\"{}\"", root.join(name).display());
     fs::create_dir(root.join("papers")).unwrap();
-    let here =
-        nodes.replace("\"/papers\"", &quoted("papers")).replace("\"/data\"", &quoted("data"));
+    let secret = "/run/secrets/database";
+    fs::write(root.join("secret"), "a secret\n").unwrap();
+    fs::set_permissions(root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let here = [("/papers", "papers"), ("/data", "data"), (secret, "secret")];
+    let here = here.iter().fold(nodes.to_owned(), |text, (path, name)| {
+        text.replace(&format!("\"{path}\""), &quoted(name))
+    });
+    assert!(!here.contains("/run/secrets/"), "{here}");
     fs::write(root.join("nodes.toml"), here).unwrap();
     assert_all(&faults(&["config", "check"], &root.join("nodes.toml"), 0), &[]);
     let settings: toml::Table = nodes.parse().unwrap();
     let has = |text: &str| assert!(compose.contains(text), "{text}");
     has("\"./nodes.toml:/etc/abreast.toml:ro\"");
-    has("\"./nginx.conf:/etc/nginx/conf.d/default.conf:ro\"");
+    has("\"./Caddyfile:/etc/caddy/Caddyfile:ro\"");
     let data = settings["data"].as_str().unwrap();
     let (user, database) =
         data.strip_prefix("postgres://").unwrap().split_once("@database/").unwrap();
-    has(&format!("{{POSTGRES_USER: {user}, POSTGRES_DB: {database},"));
+    has(&format!(
+        "{{POSTGRES_USER: {user}, POSTGRES_DB: {database}, POSTGRES_PASSWORD_FILE: {secret}}}"
+    ));
     let contents = settings["contents"].as_str().unwrap().strip_prefix("s3://").unwrap();
     has(&format!("mkdir -p /data/{} &&", contents.split('/').next().unwrap()));
+    // Each password is in a file, and in no variable.
+    for name in ["database", "bucket", "credentials"] {
+        has(&format!("\n  {name}: {{file: ./secrets/{name}}}\n"));
+        has(&format!("/run/secrets/{name}"));
+    }
+    let commands: Vec<_> = compose.lines().filter_map(|line| line.strip_prefix("#     ")).collect();
+    assert!(commands.len() == 5 && guide.contains(&commands.join("\n")), "{commands:?}");
     for node in ["a", "b", "c"] {
         has(&format!("\n  {node}: {{<<: *node, hostname: {node}}}\n"));
-        assert!(proxy.contains(&format!("server {node}:8080 ")), "{node}");
     }
     has("\"8080:8080\"");
-    assert!(proxy.contains("listen 8080;") && settings["listen"].as_str() == Some("0.0.0.0:8080"));
+    assert!(
+        proxy.contains("http://:8080 {") && settings["listen"].as_str() == Some("0.0.0.0:8080")
+    );
+    assert!(proxy.contains("reverse_proxy a:8080 b:8080 c:8080 {"));
+}
+
+#[test]
+fn the_load_balancer_of_the_nodes_is_configured_correctly() {
+    let name = "config::the_load_balancer_of_the_nodes_is_configured_correctly";
+    let Some(caddy) = abreast_testkit::provided(name, "ABREAST_TEST_CADDY") else { return };
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/container/nodes/Caddyfile");
+    let mut check = Command::new(caddy);
+    check.args(["validate", "--adapter", "caddyfile", "--config"]).arg(file);
+    let output = run(check.env("HOME", tempfile::tempdir().unwrap().path()));
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
 }
 
 #[test]
