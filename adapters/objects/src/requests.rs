@@ -87,6 +87,16 @@ impl<'a> Requests<'a> {
             Err(cause) => return Ok(Err(cause)),
         };
         let meta = got.meta.clone();
+        if let (Some(expected), Some(found)) = (tag, &meta.e_tag)
+            && expected != found
+        {
+            // A server that ignores the condition answers with another version.
+            let path = key.to_string();
+            return Ok(Err(object_store::Error::Precondition {
+                path,
+                source: "another version".into(),
+            }));
+        }
         let bytes = self.answer(task, got.bytes())?;
         Ok(bytes.map(|bytes| (meta, bytes)))
     }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 use tempfile::TempDir;
 
 /// The server accepts any signature, but one must be there.
@@ -62,15 +63,17 @@ impl S3Server {
 /// Settings of a client of an S3 server at this address, as pairs of a name and a value.
 pub fn settings(address: SocketAddr) -> Vec<(String, String)> {
     let endpoint = format!("http://{address}");
-    [
+    owned(&[
         ("aws_endpoint", endpoint.as_str()),
         ("aws_allow_http", "true"),
         ("aws_access_key_id", "test"),
         ("aws_secret_access_key", "test"),
         ("aws_region", "us-east-1"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .to_vec()
+    ])
+}
+
+fn owned(settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// The answer of the server at an address to a request with this body.
@@ -88,4 +91,43 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Res
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// A bucket of an S3 server that the environment provides. Tests leave objects there, each under a new
+/// prefix.
+#[derive(Clone, Debug)]
+pub struct OtherBucket {
+    /// Address of the prefix, `s3://BUCKET/PREFIX`.
+    pub url: String,
+    /// Settings of a client, as pairs of a name and a value.
+    pub settings: Vec<(String, String)>,
+}
+
+impl OtherBucket {
+    /// The bucket in `ABREAST_TEST_S3_OTHER`, with a new prefix.
+    ///
+    /// # Panics
+    /// When the variable has another form than `http://KEY:SECRET@HOST:PORT/BUCKET`.
+    pub fn provided(test: &str) -> Option<Self> {
+        let address = provided(test, "ABREAST_TEST_S3_OTHER")?;
+        let address = address.to_str().unwrap();
+        let parts = || {
+            let (scheme, rest) = address.split_once("://")?;
+            let (login, rest) = rest.split_once('@')?;
+            let ((key, secret), (host, bucket)) = (login.split_once(':')?, rest.split_once('/')?);
+            Some((format!("{scheme}://{host}"), key, secret, bucket))
+        };
+        let (endpoint, key, secret, bucket) =
+            parts().expect("ABREAST_TEST_S3_OTHER is not http://KEY:SECRET@HOST:PORT/BUCKET");
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        let url = format!("s3://{bucket}/abreast-test-{}-{now}", std::process::id());
+        let settings = [
+            ("aws_endpoint", endpoint.as_str()),
+            ("aws_allow_http", "true"),
+            ("aws_access_key_id", key),
+            ("aws_secret_access_key", secret),
+            ("aws_region", "us-east-1"),
+        ];
+        Some(Self { url, settings: owned(&settings) })
+    }
 }

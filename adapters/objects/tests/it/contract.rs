@@ -2,6 +2,7 @@
 
 use crate::aged::Aged;
 use crate::moto::Moto;
+use crate::other::Other;
 use crate::{key_of, node, options, wait};
 use abreast_core::ContentId;
 use abreast_core::contents::ContentStore;
@@ -87,5 +88,17 @@ fn a_bucket_in_s3_holds_the_contract() {
         let bucket = format!("bucket{number}");
         assert!(moto.server.ask("PUT", &format!("/{bucket}"), "").contains(" 200 "));
         moto.backend_of(&bucket)
+    }));
+}
+
+#[test]
+fn a_bucket_of_another_server_holds_the_contract() {
+    let Some(other) = Other::provided("a_bucket_of_another_server_holds_the_contract") else {
+        return;
+    };
+    let mut number = 0;
+    content_store_contract(&mut Nodes::new(|| {
+        number += 1;
+        other.backend_of(number)
     }));
 }

@@ -6,6 +6,7 @@ mod contract;
 mod made;
 mod moto;
 mod nodes;
+mod other;
 mod outages;
 mod proxy;
 mod reading;

@@ -46,6 +46,8 @@ mod moved;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;
+#[cfg(feature = "s3")]
+mod objects_other;
 mod own_files;
 #[cfg(feature = "rocksdb")]
 mod oxigraph;
