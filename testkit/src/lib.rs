@@ -16,4 +16,4 @@ pub use run::process::{Running, run};
 pub use run::wait::{PATIENCE, eventually, eventually_ok, eventually_some};
 #[cfg(feature = "sparql")]
 pub use servers::endpoint;
-pub use servers::{http, pages, postgres, relay, s3, tls, xmpp};
+pub use servers::{http, network, pages, postgres, relay, s3, tls, xmpp};

@@ -13,6 +13,7 @@ const RUNS: [(&[&str], &[&str]); 2] = [
         &[
             "serve_nodes::a_source_stays_exact_while_its_nodes_fail",
             "serve_nodes::documents_that_are_known_are_served_during_outages",
+            "serve_nodes::partitions::nodes_continue_while_the_network_of_others_is_cut",
             "hub_nodes::notifications_arrive_in_order_while_nodes_fail",
             "hub_nodes::a_node_that_is_cut_off_delivers_nothing",
             "hub_nodes::a_failover_is_noticed_although_another_node_recorded_more",

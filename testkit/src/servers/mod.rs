@@ -3,6 +3,7 @@
 #[cfg(feature = "sparql")]
 pub mod endpoint;
 pub mod http;
+pub mod network;
 pub mod pages;
 pub mod postgres;
 pub mod relay;

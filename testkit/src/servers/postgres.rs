@@ -1,9 +1,11 @@
 //! A PostgreSQL server for tests, on a free port of this machine.
 
 use crate::http::unused_address;
+use crate::network::Place;
 use crate::{Running, eventually};
 use std::fs::{self, File};
-use std::net::TcpStream;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,8 @@ pub struct Postgres {
     user: Option<(u32, u32)>,
     /// Parameters of the server, as `name=value`.
     settings: Vec<String>,
+    /// The machine, if it is not this one.
+    place: Option<Place>,
     running: Option<Running>,
 }
 
@@ -34,30 +38,47 @@ impl Postgres {
 
     /// As [`Self::start`], with parameters of the server, as `name=value`.
     pub fn start_with(programs: &Path, settings: &[&str]) -> Self {
+        Self::start_in(programs, settings, None)
+    }
+
+    /// As [`Self::start`], on a machine of a network.
+    pub fn start_at(programs: &Path, place: &Place) -> Self {
+        Self::start_in(programs, &[], Some(place.clone()))
+    }
+
+    fn start_in(programs: &Path, settings: &[&str], place: Option<Place>) -> Self {
         let folder = TempDir::new().unwrap();
         let user = is_root().then(|| (number("-u"), number("-g")));
         own(&folder, user);
         let port = unused_address().port();
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let programs = programs.to_owned();
-        let mut server = Self { programs, folder, port, user, settings, running: None };
+        let mut server = Self { programs, folder, port, user, settings, place, running: None };
         let mut command = server.program("initdb");
         command.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
         command.args(["--username", USER, "--pgdata"]).arg(server.data());
         let made = command.stderr(Stdio::piped()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        if server.place.is_some() {
+            let hosts = File::options().append(true).open(server.data().join("pg_hba.conf"));
+            hosts.unwrap().write_all(b"host all all samenet trust\n").unwrap();
+        }
         server.run();
         server
     }
 
-    /// Port on 127.0.0.1.
+    /// Port of the server.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// URL of a database.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://{USER}@{}:{}/{database}", self.host(), self.port)
+    }
+
+    fn host(&self) -> IpAddr {
+        self.place.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Place::ip)
     }
 
     /// Makes an empty database, and returns its URL.
@@ -96,10 +117,15 @@ impl Postgres {
     pub fn run(&mut self) {
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string(), "-F"]);
-        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
+        command.args(["-c", &format!("listen_addresses={}", self.host())]);
+        command.args(["-c", "unix_socket_directories="]);
         command.args(["-c", "max_connections=200"]);
         for setting in &self.settings {
             command.args(["-c", setting]);
+        }
+        if let Some(place) = &self.place {
+            command = place.command(&command, self.user);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
         }
         let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
         command.stderr(log);

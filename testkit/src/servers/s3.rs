@@ -1,6 +1,7 @@
 //! A server that speaks S3, with an empty bucket.
 
 use crate::http::unused_address;
+use crate::network::Place;
 use crate::{Running, eventually, provided};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +17,7 @@ const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/u
 /// Runs moto, with reads and conditional writes that are atomic, and signed URLs that expire.
 const ATOMIC: &str = include_str!("s3_server.py");
 
-/// Moto on a free port of this machine, which is killed when the test ends.
+/// Moto on a free port, which is killed when the test ends.
 pub struct S3Server {
     address: SocketAddr,
     running: Running,
@@ -26,12 +27,27 @@ pub struct S3Server {
 impl S3Server {
     /// Starts the program that the environment provides, and makes a bucket named `bucket`.
     pub fn start(test: &str) -> Option<Self> {
+        Self::start_in(test, None)
+    }
+
+    /// As [`Self::start`], on a machine of a network.
+    pub fn start_at(test: &str, place: &Place) -> Option<Self> {
+        Self::start_in(test, Some(place))
+    }
+
+    fn start_in(test: &str, place: Option<&Place>) -> Option<Self> {
         let program = provided(test, "ABREAST_TEST_S3")?;
-        let address = unused_address();
+        let mut address = unused_address();
+        if let Some(place) = place {
+            address = place.address(address.port());
+        }
         let log = TempDir::new().unwrap();
         let path = log.path().join("log");
         let mut command = Command::new(program.with_file_name("python"));
-        command.args(["-c", ATOMIC, &address.port().to_string()]);
+        command.args(["-c", ATOMIC, &address.ip().to_string(), &address.port().to_string()]);
+        if let Some(place) = place {
+            command = place.command(&command, None);
+        }
         let output = File::create(&path).unwrap();
         command.stdout(Stdio::null()).stderr(output);
         let mut running = Running::start(&mut command);

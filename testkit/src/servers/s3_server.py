@@ -33,4 +33,4 @@ def serve(environ, start_response):
     return APP(environ, start_response)
 
 
-run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True)
+run_simple(sys.argv[1], int(sys.argv[2]), serve, threaded=True)

@@ -11,6 +11,7 @@ mod copies;
 mod faults;
 mod load;
 mod nodes;
+mod partitions;
 mod redirects;
 mod roles;
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// A stopped node accepts connections, and does not answer.
 const SILENCE: Duration = Duration::from_secs(3);
+/// The machine of a node does not answer.
+const CONNECTED: Duration = Duration::from_secs(1);
 
 pub(super) struct Balancer {
     pub(super) address: SocketAddr,
@@ -51,7 +53,8 @@ impl Drop for Balancer {
 fn connect(client: &TcpStream, nodes: &[SocketAddr], turn: &AtomicUsize) {
     let next = || nodes[turn.fetch_add(1, SeqCst) % nodes.len()];
     let mut nodes = (0..nodes.len()).map(|_| next());
-    let Some(node) = nodes.find_map(|node| TcpStream::connect(node).ok()) else { return };
+    let connect = |node| TcpStream::connect_timeout(&node, CONNECTED).ok();
+    let Some(node) = nodes.find_map(connect) else { return };
     let _ = node.set_read_timeout(Some(SILENCE));
     std::thread::scope(|scope| {
         scope.spawn(|| pass(client, &node));

@@ -4,6 +4,7 @@ use super::balancer::Balancer;
 use crate::world::{abreast, former_abreast, get};
 use crate::xmpp::publishing_account;
 use abreast_testkit::http::unused_address;
+use abreast_testkit::network::{Network, Place};
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::relay::Relay;
 use abreast_testkit::s3::{S3Server, settings};
@@ -23,6 +24,8 @@ pub(super) const LEASE: u64 = 3;
 /// The node whose keys of the bucket are in a file, and their names.
 const WITH_FILE: usize = 1;
 const KEYS: [&str; 2] = ["aws_access_key_id", "aws_secret_access_key"];
+/// How long a connection to a node may take.
+const CONNECTED: Duration = Duration::from_secs(1);
 /// Of so many commits, one is lost, and of another the answer.
 const LOST_COMMITS: u64 = 300;
 /// The clock of each node, by libfaketime.
@@ -36,6 +39,8 @@ pub(super) struct Nodes {
     pub(super) relays: Vec<Relay>,
     pub(super) database: String,
     addresses: Vec<SocketAddr>,
+    /// The machine of each node, if it is not this one.
+    places: Vec<Place>,
     /// The roles of each node, if they have different ones.
     roles: Option<[&'static str; NODES]>,
     /// More lines of the configuration file.
@@ -58,6 +63,8 @@ pub(super) struct More<'m> {
     pub(super) settings: &'static str,
     /// The server over which the nodes publish.
     pub(super) xmpp: Option<&'m Prosody>,
+    /// The network with a machine for each node, and the number of the machine of the bucket.
+    pub(super) network: Option<(&'m Network, usize)>,
 }
 
 impl Nodes {
@@ -69,9 +76,15 @@ impl Nodes {
         test: &str,
         place: &Path,
         server: &Postgres,
-        More { roles, settings, xmpp }: More<'_>,
+        More { roles, settings, xmpp, network }: More<'_>,
     ) -> Option<Self> {
-        let bucket = S3Server::start(test)?;
+        let bucket = match network {
+            None => S3Server::start(test)?,
+            Some((network, machine)) => S3Server::start_at(test, network.place(machine))?,
+        };
+        let places: Vec<Place> = network
+            .map(|(network, _)| (0..NODES).map(|number| network.place(number).clone()).collect())
+            .unwrap_or_default();
         let database = server.create("serve");
         let token = ["token", "create", "--name", "writer", "--scope", "admin", "--data"];
         // The program under test would upgrade the tables.
@@ -79,7 +92,11 @@ impl Nodes {
         let token = run(program.args(token).arg(&database));
         assert!(token.status.success(), "{}", String::from_utf8_lossy(&token.stderr));
         let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
-        let addresses: Vec<_> = (0..NODES).map(|_| unused_address()).collect();
+        let address = |number| {
+            let own = unused_address();
+            places.get(number).map_or(own, |place: &Place| place.address(own.port()))
+        };
+        let addresses: Vec<_> = (0..NODES).map(address).collect();
         let balancer = Balancer::start(addresses.clone());
         let running = (0..NODES).map(|_| None).collect();
         let place = place.to_owned();
@@ -87,7 +104,8 @@ impl Nodes {
             std::fs::create_dir(place.join(folder)).unwrap();
         }
         let relay = |number| Relay::start(server.port(), LOST_COMMITS, number as u64 + 1);
-        let relays = (0..NODES).map(relay).collect();
+        // Machines of a network reach the database itself.
+        let relays = (0..if places.is_empty() { NODES } else { 0 }).map(relay).collect();
         let publishing = xmpp.map(|server| publishing_account(server, &place)).unwrap_or_default();
         let mut nodes = Self {
             place,
@@ -95,6 +113,7 @@ impl Nodes {
             relays,
             database,
             addresses,
+            places,
             roles,
             settings,
             running,
@@ -187,6 +206,9 @@ impl Nodes {
         if let Some(roles) = self.roles {
             command.args(["--roles", roles[number]]);
         }
+        if let Some(place) = self.places.get(number) {
+            command = place.command(&command, None);
+        }
         let node = Running::start(command.stdout(Stdio::null()).stderr(log));
         self.running[number] = Some(node);
     }
@@ -262,7 +284,7 @@ impl Client {
         headers: &str,
         body: &str,
     ) -> Option<(u16, String, String)> {
-        let mut stream = TcpStream::connect(self.addresses[node]).ok()?;
+        let mut stream = TcpStream::connect_timeout(&self.addresses[node], CONNECTED).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
         let request = format!(
             "{request} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n{headers}\
