@@ -21,7 +21,9 @@ pub mod fuzz_property {
 pub use projection::entities;
 pub use projection::resourcesync::{archive, dumps as dump};
 
-pub use made::shared::{SharedFiles, SharedOptions, SharedSet};
+pub use made::shared::{
+    SharedFiles, SharedOptions, SharedSet, remove_made_files, rename_made_files,
+};
 pub use names::copies::Copies;
 pub use names::keys::is_published_name;
 pub use names::media_type::media_type_of;

@@ -41,7 +41,8 @@ impl Shared {
         self.node_with(turn, |_| {})
     }
 
-    pub(crate) fn node_with(&self, turn: bool, set: impl FnOnce(&mut SharedOptions)) -> Node {
+    /// The bucket, as a process without a turn opens it.
+    pub(crate) fn store(&self) -> Arc<dyn MadeStore> {
         let memory = Arc::clone(&self.memory);
         let made = S3Made::of(
             Bucket::of(memory, "prefix").unwrap(),
@@ -49,14 +50,17 @@ impl Shared {
         );
         let (away, loses) = (Arc::clone(&self.away), Arc::clone(&self.loses));
         let fetches = Arc::clone(&self.fetches);
+        Arc::new(Store { made, away, loses, fetches })
+    }
+
+    pub(crate) fn node_with(&self, turn: bool, set: impl FnOnce(&mut SharedOptions)) -> Node {
         let turn = Arc::new(AtomicBool::new(turn));
         let of_node = Arc::clone(&turn);
         let mut options = SharedOptions::default();
         options.turn = Arc::new(move || of_node.load(Ordering::SeqCst));
         options.poll = Duration::from_millis(20);
         set(&mut options);
-        let files =
-            SharedFiles::start(Arc::new(Store { made, away, loses, fetches }), options).unwrap();
+        let files = SharedFiles::start(self.store(), options).unwrap();
         Node { files, turn }
     }
 

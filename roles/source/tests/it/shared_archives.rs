@@ -2,10 +2,13 @@
 
 use crate::nodes::{Node, Shared};
 use crate::world::{BASE, World};
+use abreast_core::contents::made::MadeFile;
+use abreast_core::contents::{ErrorKind, address_of};
 use abreast_core::{Change, PageRule, State, append};
 use abreast_resourcesync::v1_1::Document;
 use abreast_source::archive::{Archive, ArchiveError, ArchiveRule, take};
 use abreast_source::publish::{PublishError, Publisher, SourceUrls};
+use abreast_source::{SharedSet, remove_made_files, rename_made_files};
 use abreast_testkit::eventually;
 use std::fs;
 use std::path::PathBuf;
@@ -24,9 +27,14 @@ type Documents = Vec<(String, Vec<u8>)>;
 
 impl Source {
     fn start(world: &World, node: &Node, name: &str) -> Self {
+        Self::with(world, &node.set(), name)
+    }
+
+    /// A Source whose archived lists are those of a set, whatever its name.
+    fn with(world: &World, set: &SharedSet, name: &str) -> Self {
         let folder = world.temporary.path().join(name);
         let rule = ArchiveRule { every: Duration::ZERO, keep: 2 };
-        let archive = Archive::open(folder.join("archive"), rule, Some(&node.set())).unwrap();
+        let archive = Archive::open(folder.join("archive"), rule, Some(set)).unwrap();
         let publisher = Publisher::new(
             Arc::clone(&world.log),
             SourceUrls::new(BASE),
@@ -115,6 +123,57 @@ fn archived_lists_of_one_node_are_served_by_all_and_continued() {
     eventually("replaced files are removed", || bucket.count() == paths.len());
     let third = bucket.node(false);
     assert_eq!(Source::start(&world, &third, "three").documents().unwrap(), after);
+}
+
+#[test]
+fn archives_follow_a_renamed_set_and_end_with_a_removed_one() {
+    let (world, bucket) = (world(), Shared::default());
+    let store = bucket.store();
+    // Left over from a set with the later name.
+    let name = |number: u8| format!("0123456789abcde{number}/list-1.xml.gz");
+    let leftover = |group: &str| {
+        let file = MadeFile { name: name(1), length: 1, id: address_of(b"x") };
+        store.put(group, &file, &mut &b"x"[..]).unwrap();
+    };
+    leftover("archives/new");
+    let maker = bucket.node(true);
+    let one = Source::start(&world, &maker, "one");
+    assert!(one.take().unwrap());
+    put(&world, [0], 2);
+    assert!(one.take().unwrap());
+    let made = one.documents().unwrap();
+    drop((one, maker));
+    let files = bucket.count() - 1;
+    for group in ["snapshots/set", "dumps/set/resources", "dumps/set/changes"] {
+        leftover(group);
+    }
+
+    bucket.set_away(true);
+    assert_eq!(rename_made_files(&*store, ("set", "new")).unwrap_err().kind(), ErrorKind::Busy);
+    bucket.set_away(false);
+    // Also if it is repeated.
+    for _ in 0..2 {
+        rename_made_files(&*store, ("set", "new")).unwrap();
+        assert_eq!(bucket.count(), files);
+    }
+    let node = bucket.node(true);
+    let renamed = Source::with(&world, &node.files().of_set("new"), "two");
+    assert_eq!(renamed.numbers(), [1, 2]);
+    assert_eq!(renamed.documents().unwrap(), made);
+    assert_eq!(Source::start(&world, &node, "three").numbers(), [0_u64; 0]);
+    put(&world, [1], 2);
+    assert!(renamed.take().unwrap());
+    assert_eq!(renamed.numbers(), [2, 3]);
+    drop((renamed, node));
+
+    remove_made_files(&*store, "new").unwrap();
+    assert_eq!(bucket.count(), 0);
+    // A new set of this name does not list them, although copies are in the folder of the node.
+    let node = bucket.node(true);
+    let again = Source::with(&world, &node.files().of_set("new"), "two");
+    assert_eq!(again.numbers(), [0_u64; 0]);
+    assert!(again.take().unwrap());
+    assert_eq!(again.numbers(), [1]);
 }
 
 #[test]

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Interval at which the node with the turn deletes leftovers of killed nodes.
 const LEFTOVERS_EVERY: Duration = Duration::from_secs(3_600);
+/// Kinds of the groups of a set. Groups of dumps have the name of the set after the first segment.
+pub(super) const KINDS: [&str; 6] =
+    ["archives", "snapshots", "dumps/resources", "dumps/changes", "dumps/since", "dumps/derived"];
 /// Request to make a file if the newest file is old enough.
 pub(crate) const WHEN_OLD: u8 = 1;
 /// Request of an operator to make files at once.
@@ -96,12 +99,9 @@ impl SharedFiles {
 impl SharedSet {
     /// Opens a group such as `snapshots/SET`, with local copies in `folder`.
     pub(crate) fn open(&self, kind: &str, folder: PathBuf) -> io::Result<Arc<SharedGroup>> {
+        debug_assert!(KINDS.contains(&kind), "{kind}");
         let followed = &self.files.followed;
-        // `dumps/SET/changes` for the kind `dumps/changes`.
-        let name = match kind.split_once('/') {
-            Some((first, rest)) => format!("{first}/{}/{rest}", self.slug),
-            None => format!("{kind}/{}", self.slug),
-        };
+        let name = group_of(kind, &self.slug);
         let group = Arc::new(SharedGroup {
             group: Group::open(&followed.place, &name, folder)?,
             wanted: AtomicU8::new(0),
@@ -110,6 +110,14 @@ impl SharedSet {
         });
         followed.lock().push(Arc::downgrade(&group));
         Ok(group)
+    }
+}
+
+/// Name of the group of a kind for a set: `dumps/SET/changes` for the kind `dumps/changes`.
+pub(super) fn group_of(kind: &str, slug: &str) -> String {
+    match kind.split_once('/') {
+        Some((first, rest)) => format!("{first}/{slug}/{rest}"),
+        None => format!("{kind}/{slug}"),
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `cache.rs` | limit of local copies, and one fetch of a file at a time |
 //! | `place.rs` | the store and the settings |
 //! | `files.rs` | the thread that follows the records of other nodes |
+//! | `stopped.rs` | removal and renaming of all groups of a set while no node runs |
 //!
 //! A maker writes files in a local folder, stores the files, and then adds an item to the record of
 //! the group by a conditional write. Other nodes read the record at an interval. The making of two
@@ -21,6 +22,7 @@ mod files;
 mod group;
 mod place;
 mod record;
+mod stopped;
 
 pub(crate) use attempt::{Attempt, Finished};
 pub(crate) use cache::Held;
@@ -29,3 +31,4 @@ pub(crate) use files::{NOW, SharedGroup, WHEN_OLD};
 pub use files::{SharedFiles, SharedSet};
 pub use place::SharedOptions;
 pub(crate) use record::{Item, SharedFile};
+pub use stopped::{remove_made_files, rename_made_files};
