@@ -14,12 +14,12 @@ pub use log::postgres::log::PostgresLog;
 pub use log::sqlite::log::{SqliteLog, SqliteOptions};
 pub use maintenance::drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use maintenance::former_sets::{
-    FORMER_SETS_MAX, FormerSet, NowAt, Removal, RenamedSet, former_sets, former_sets_in,
-    rename_set, rename_topics,
+    FORMER_SETS_MAX, FormerSet, NowAt, Removal, RenamedSet, former_sets, rename_set, rename_topics,
 };
 #[cfg(feature = "postgres")]
 pub use maintenance::migrate;
 pub use maintenance::needed_contents::NeededContents;
+pub use maintenance::shared_sets::SharedSets;
 pub use maintenance::{backup, integrity, repair, summary};
 pub use mirror::labels;
 #[cfg(feature = "postgres")]
@@ -30,6 +30,7 @@ pub use postgres::{
     password::{has_password, password_in_file},
     problem::{DatabaseError, DatabaseProblem},
     records::PostgresRecords,
+    running_nodes::RunningNode,
     url::{UrlFault, check_url},
 };
 

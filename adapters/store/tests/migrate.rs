@@ -17,8 +17,8 @@ use abreast_store::migrate::{
     MigratedStore, MigratedTable, Migration, MigrationOptions, identity_of, migrated_from,
 };
 use abreast_store::{
-    FormerSet, NowAt, PostgresDatabase, PostgresOptions, Removal, SqliteLog, SqliteOptions,
-    drop_set, former_sets, former_sets_in, rename_set,
+    FormerSet, NowAt, PostgresDatabase, PostgresOptions, Removal, SharedSets as _, SqliteLog,
+    SqliteOptions, drop_set, former_sets, rename_set,
 };
 use abreast_testkit::postgres::Postgres;
 use abreast_testkit::provided;
@@ -304,7 +304,7 @@ fn a_store_moves_to_postgres_and_back_unchanged() {
         former,
         [expected("dropped", moved), expected("plain", NowAt::Name("renamed".into()))]
     );
-    assert_eq!(former_sets_in(&database.records()).unwrap(), former);
+    assert_eq!(database.former_sets().unwrap(), former);
     let to = MigratedStore::Folder(back.path().to_owned());
     migrate(&in_database, &to, MigrationOptions::default()).unwrap();
     assert_equal(one.path(), back.path());

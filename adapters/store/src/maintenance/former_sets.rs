@@ -3,7 +3,9 @@
 use crate::database::locked;
 use crate::database::read_only::read;
 use crate::log::sqlite::log::MIGRATIONS;
-use abreast_core::{ErrorKind, LogError, Records, TopicId};
+#[cfg(feature = "postgres")]
+use abreast_core::ErrorKind;
+use abreast_core::{LogError, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
@@ -164,9 +166,11 @@ pub(crate) fn put_former(connection: &Connection, former: &FormerSet) -> rusqlit
 }
 
 /// Name of the record with the former names of the sets in a database.
+#[cfg(feature = "postgres")]
 pub(crate) const RECORD: &str = "former_sets";
 
 /// A former name in the record of a database. The set has the name `now`, or is at `url`.
+#[cfg(feature = "postgres")]
 #[derive(serde::Serialize, serde::Deserialize)]
 struct FormerRow {
     slug: String,
@@ -193,13 +197,13 @@ pub(crate) fn to_record(former: &[FormerSet]) -> Vec<u8> {
     serde_json::to_vec(&rows).unwrap_or_default()
 }
 
-/// The former names of the sets in a database, in their alphabetical order.
+/// The former names in the bytes of a record, in their alphabetical order. A set may have such a name again.
 ///
 /// # Errors
-/// The record cannot be read, or is damaged.
-pub fn former_sets_in(records: &dyn Records) -> Result<Vec<FormerSet>, LogError> {
-    let Some(record) = records.record(RECORD)? else { return Ok(Vec::new()) };
-    let rows: Vec<FormerRow> = serde_json::from_slice(&record.bytes).map_err(|cause| {
+/// The record is damaged.
+#[cfg(feature = "postgres")]
+pub(crate) fn of_record(record: &[u8]) -> Result<Vec<FormerSet>, LogError> {
+    let rows: Vec<FormerRow> = serde_json::from_slice(record).map_err(|cause| {
         let message = "the record of the former names of sets is damaged\n  help: delete it: \
                        DELETE FROM abreast.records WHERE name = 'former_sets'";
         LogError::new(ErrorKind::Corrupt, message).with_cause(cause)
@@ -214,6 +218,28 @@ pub fn former_sets_in(records: &dyn Records) -> Result<Vec<FormerSet>, LogError>
         },
     };
     Ok(rows.into_iter().map(former).collect())
+}
+
+/// The former names after a set lost its name `slug`, and is at `now`. Its earlier names lead to the same place.
+#[cfg(feature = "postgres")]
+pub(crate) fn moved(
+    former: Vec<FormerSet>,
+    slug: &str,
+    now: &NowAt,
+    time: Timestamp,
+) -> Vec<FormerSet> {
+    let is_taken = |name: &str| matches!(now, NowAt::Name(taken) if taken == name);
+    let others = former.into_iter().filter(|one| one.slug != slug && !is_taken(&one.slug));
+    let followed = others.map(|one| match &one.now {
+        NowAt::Name(name) if name == slug => FormerSet { now: now.clone(), ..one },
+        _ => one,
+    });
+    let own = FormerSet { slug: slug.to_owned(), time, now: now.clone() };
+    let mut moved: Vec<FormerSet> = followed.chain([own]).collect();
+    moved.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.slug.cmp(&other.slug)));
+    moved.truncate(FORMER_SETS_MAX as usize);
+    moved.sort_by(|one, other| one.slug.cmp(&other.slug));
+    moved
 }
 
 /// Gives topics of a hub's store other URLs; their notifications, subscriptions and leases are not changed. A topic

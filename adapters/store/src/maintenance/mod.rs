@@ -9,4 +9,5 @@ pub mod migrate;
 pub(crate) mod needed_contents;
 pub mod repair;
 pub(crate) mod schema_text;
+pub(crate) mod shared_sets;
 pub mod summary;

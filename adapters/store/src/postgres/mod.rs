@@ -12,6 +12,7 @@ pub(crate) mod options;
 pub(crate) mod password;
 pub(crate) mod problem;
 pub(crate) mod records;
+pub(crate) mod running_nodes;
 pub(crate) mod schema;
 pub(crate) mod shared_values;
 pub(crate) mod statements;

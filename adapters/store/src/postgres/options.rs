@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Time limit for the first reading of the database's clock.
-const CLOCK_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const CLOCK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Options for opening a [`PostgresLog`](crate::PostgresLog) or a
 /// [`PostgresHub`](crate::hub::PostgresHub).

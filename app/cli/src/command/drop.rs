@@ -1,12 +1,14 @@
 //! `abreast set remove`, and its former name `abreast drop`: removes a set with its history from a store.
 
 use crate::command::repair::code_of;
+use crate::config::database::DatabaseConfig;
 use crate::config::target::folder_of;
 use crate::program::errors::UsageError;
 use crate::program::logging;
 use crate::program::terminal::line;
 use crate::store::data_folder::refuse_database;
 use crate::store::log_access::unknown_set;
+use crate::store::shared_sets::DatabaseSets;
 use crate::store::unwritable_store::Readable;
 use abreast_contents::Contents;
 use abreast_core::{Clock as _, SystemClock};
@@ -54,7 +56,7 @@ pub(crate) struct DropArgs {
 /// Runs `drop`.
 pub(crate) fn run(args: &DropArgs) -> ExitCode {
     let removal = SetRemoval {
-        dir: &args.dir,
+        place: SetPlace::Folder(&args.dir),
         set: &args.set,
         yes: args.yes,
         dry_run: args.dry_run,
@@ -84,7 +86,7 @@ pub(crate) fn finish(result: Result<()>) -> ExitCode {
 /// # Errors
 /// The folder is without a store, or is a backup.
 pub(crate) fn store_of(dir: &str) -> Result<PathBuf> {
-    refuse_database(Path::new(dir), "sets of a database cannot be removed")?;
+    refuse_database(Path::new(dir), "remove a set of a database with `abreast set remove`")?;
     refuse_backup(Path::new(dir))?;
     match StateFolders::find(folder_of(dir))?.store {
         Some(store) => Ok(store),
@@ -104,9 +106,18 @@ pub(crate) fn no_such_set(store: &Path, path: &Path, set: &str) -> Result<anyhow
     Ok(unknown_set(set, &format!("the store `{}`", store.display()), &names))
 }
 
+/// The store of a set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SetPlace<'a> {
+    /// A folder with a store, or a published folder.
+    Folder(&'a str),
+    /// A database that several nodes share.
+    Database(&'a DatabaseConfig),
+}
+
 /// The removal of a set from a store.
 pub(crate) struct SetRemoval<'a> {
-    pub(crate) dir: &'a str,
+    pub(crate) place: SetPlace<'a>,
     pub(crate) set: &'a str,
     pub(crate) yes: bool,
     pub(crate) dry_run: bool,
@@ -121,7 +132,32 @@ impl SetRemoval<'_> {
     /// # Errors
     /// The set is unknown, the store is in use or cannot be changed, or the removal is not confirmed.
     pub(crate) fn run(&self) -> Result<()> {
-        let store = store_of(self.dir)?;
+        match self.place {
+            SetPlace::Folder(dir) => self.run_in_folder(dir)?,
+            SetPlace::Database(config) => self.run_in_database(config)?,
+        }
+        if !self.yes && !self.dry_run {
+            bail!(UsageError(
+                "nothing was changed (help: `--yes` removes the set; it cannot be restored, except from a backup)"
+                    .to_owned()
+            ));
+        }
+        Ok(())
+    }
+
+    fn run_in_database(&self, config: &DatabaseConfig) -> Result<()> {
+        let sets = DatabaseSets::open(config)?;
+        sets.check_unused()?;
+        let (dropped, topics) = sets.count(self.set)?;
+        if self.yes {
+            sets.remove(self.set, self.moved_to.clone())?;
+        }
+        self.print(&dropped, &topics);
+        Ok(())
+    }
+
+    fn run_in_folder(&self, dir: &str) -> Result<()> {
+        let store = store_of(dir)?;
         let database = store.join("source.db");
         let then = if self.yes { "remove the set" } else { "run this again" };
         refuse_held(&store, then)?;
@@ -141,12 +177,6 @@ impl SetRemoval<'_> {
             self.remove_from(&store)?;
         }
         self.print(&dropped, &topics);
-        if !self.yes && !self.dry_run {
-            bail!(UsageError(
-                "nothing was changed (help: `--yes` removes the set; it cannot be restored, except from a backup)"
-                    .to_owned()
-            ));
-        }
         Ok(())
     }
 
@@ -158,7 +188,7 @@ impl SetRemoval<'_> {
         remove_folder(&store.join("documents"))?;
         let removal = Removal { time: SystemClock.now(), moved_to: self.moved_to.clone() };
         drop_set(&store.join("source.db"), self.set, Some(&removal))?;
-        topics_of_set(&notified_path(store), self.set, true)
+        topics_of_set(&notified_path(store).into(), self.set, true)
             .context("cannot write the record of notified documents")?;
         collect(store)
     }
@@ -202,7 +232,7 @@ fn topics_of(store: &Path, args: &SetRemoval<'_>) -> Result<DroppedTopics> {
     if !crate::program::there::is_file(&hub)? {
         return Ok(DroppedTopics::default());
     }
-    let urls = topics_of_set(&notified_path(store), args.set, false).context(
+    let urls = topics_of_set(&notified_path(store).into(), args.set, false).context(
         "cannot read the record of notified documents (help: `abreast repair` it first)",
     )?;
     if args.yes {

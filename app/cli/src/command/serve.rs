@@ -2,6 +2,7 @@
 
 mod open_sets;
 mod reload;
+mod removals;
 mod running;
 
 pub(crate) use running::Running;

@@ -1,6 +1,8 @@
 //! `abreast set`: lists, removes and renames the sets of a store.
 
-use crate::command::drop::{SET_FOLDERS, SetRemoval, finish, no_such_set, remove_folder, store_of};
+use crate::command::drop::{
+    SET_FOLDERS, SetPlace, SetRemoval, finish, no_such_set, remove_folder, store_of,
+};
 use crate::command::init::question;
 use crate::command::token::StoreArgs;
 use crate::config::File;
@@ -9,11 +11,13 @@ use crate::config::set::check_slug;
 use crate::program::errors::UsageError;
 use crate::program::terminal::line;
 use crate::store::database::Database;
+use crate::store::shared_sets::DatabaseSets;
+use crate::store::stores::token_place;
 use crate::store::unwritable_store::Readable;
 use crate::values::hidden_logins::shown;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_maintenance::{hold, refuse_held};
-use abreast_server::api::{change_tokens, tokens_path};
+use abreast_server::api::{TokenPlace, change_tokens, tokens_path};
 use abreast_source::notify::{notified_path, rename_in_record};
 use abreast_source::publish::ServedSets;
 use abreast_store::summary::{SetSummary, read_sets};
@@ -26,7 +30,7 @@ use clap::{Args, Subcommand};
 use indicatif::BinaryBytes;
 use serde_json::json;
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -36,11 +40,12 @@ Examples:
   abreast set remove papers --config /etc/abreast.toml --moved-to https://new.example.org/papers/
   abreast set rename papers articles --config /etc/abreast.toml
 
-Stop the server before `remove` and `rename`, and change the configuration first: remove the lines of the set, or its `name`. Later,
+Stop the server, or all nodes, before `remove` and `rename`, and change the configuration first: remove the lines of the set, or its `name`. Later,
 the server answers 410 for the addresses of a removed set, and 308 for those of a renamed set or one that moved to another server, until
 a set has the name again. The published folder is not touched. docs/maintenance.md describes what copies notice.
 
-Exit codes: 0 done, 2 usage or no such set, 10 in use by another process, 13 disk or permission denied.";
+Exit codes: 0 done, 2 usage or no such set, 5 the database is out of reach, 6 no secure connection to it, 10 in use by
+another process or by nodes, 12 the database refuses the user, 13 disk or permission denied.";
 
 /// Commands for the sets of a store.
 #[derive(Debug, Subcommand)]
@@ -125,22 +130,7 @@ fn list(args: &ListArgs) -> Result<()> {
     for set in &sets {
         print_set(set, &known, Some(&store), args.json);
     }
-    for FormerSet { slug, time, now } in &former {
-        let (state, to) = match now {
-            NowAt::Removed => ("removed", None),
-            NowAt::Name(name) => ("renamed", Some(name)),
-            NowAt::Url(url) => ("moved", Some(url)),
-        };
-        if args.json {
-            let time = time.to_string();
-            let told =
-                json!({"type": "former_set", "set": slug, "state": state, "to": to, "time": time});
-            line(&told.to_string());
-        } else {
-            let to = to.map_or_else(String::new, |to| format!(" to {to}"));
-            line(&format!("{slug}  {state}{to}  {time}"));
-        }
-    }
+    print_former(&former, args.json);
     Ok(())
 }
 
@@ -161,7 +151,27 @@ fn list_of_database(args: &ListArgs, database: &DatabaseConfig) -> Result<()> {
         };
         print_set(&set, &known, None, args.json);
     }
+    print_former(&DatabaseSets::open(database)?.former_sets()?, args.json);
     Ok(())
+}
+
+fn print_former(former: &[FormerSet], json: bool) {
+    for FormerSet { slug, time, now } in former {
+        let (state, to) = match now {
+            NowAt::Removed => ("removed", None),
+            NowAt::Name(name) => ("renamed", Some(name)),
+            NowAt::Url(url) => ("moved", Some(url)),
+        };
+        if json {
+            let time = time.to_string();
+            let told =
+                json!({"type": "former_set", "set": slug, "state": state, "to": to, "time": time});
+            line(&told.to_string());
+        } else {
+            let to = to.map_or_else(String::new, |to| format!(" to {to}"));
+            line(&format!("{slug}  {state}{to}  {time}"));
+        }
+    }
 }
 
 fn print_set(set: &SetSummary, known: &Configured, store: Option<&Path>, json: bool) {
@@ -232,7 +242,8 @@ fn size_of(folder: &Path) -> u64 {
 
 fn remove(args: &RemoveArgs) -> Result<()> {
     let moved_to = args.moved_to.as_deref().map(checked_url).transpose()?;
-    let folder = args.store.folder()?;
+    let database = args.store.database()?;
+    let folder = if database.is_some() { PathBuf::new() } else { args.store.folder()? };
     if let Some(config) = args.store.config()
         && File::read(config)?.set_names().contains(&args.set)
     {
@@ -244,7 +255,7 @@ fn remove(args: &RemoveArgs) -> Result<()> {
     }
     let dir = folder.to_string_lossy().into_owned();
     let mut removal = SetRemoval {
-        dir: &dir,
+        place: database.as_ref().map_or(SetPlace::Folder(&dir), SetPlace::Database),
         set: &args.set,
         yes: args.yes,
         dry_run: args.dry_run,
@@ -261,22 +272,31 @@ fn remove(args: &RemoveArgs) -> Result<()> {
         (removal.dry_run, removal.yes) = (false, true);
     }
     removal.run()?;
-    if removal.yes {
-        report_tokens(&store_of(&dir)?, &args.set)?;
+    if !removal.yes {
+        return Ok(());
     }
-    Ok(())
+    if let Some(database) = &database {
+        let place = args.store.config().map_or_else(
+            || format!("--data {}", database.shown()),
+            |config| format!("--config {}", config.display()),
+        );
+        report_tokens(&DatabaseSets::open(database)?.tokens(), &place, &args.set)
+    } else {
+        let store = store_of(&dir)?;
+        let place = format!("--data {}", store.display());
+        report_tokens(&token_place(&store, None), &place, &args.set)
+    }
 }
 
-/// Reports tokens that are for a removed set alone: they are for the next set of this name.
-fn report_tokens(store: &Path, set: &str) -> Result<()> {
-    let tokens = abreast_server::api::read_tokens(&tokens_path(store))
-        .context("cannot read the tokens of the API")?;
+/// Reports tokens that are for a removed set alone: they are for the next set of this name. `place` is the option with
+/// their store.
+fn report_tokens(tokens: &TokenPlace, place: &str, set: &str) -> Result<()> {
+    let tokens = tokens.read().context("cannot read the tokens of the API")?;
     for token in tokens.iter().filter(|token| token.sets == [set]) {
         tracing::warn!(
-            "the token `{}` is only for the removed set (help: `abreast token revoke {} --data {}`)",
+            "the token `{}` is only for the removed set (help: `abreast token revoke {} {place}`)",
             token.name,
             token.name,
-            store.display()
         );
     }
     Ok(())
@@ -304,29 +324,18 @@ fn rename(args: &RenameArgs) -> Result<()> {
     if let Some(problem) = problems.into_iter().next() {
         bail!(UsageError(problem));
     }
-    let store = store_of(&args.store.folder()?.to_string_lossy())?;
+    let database = args.store.database()?;
+    let folder = if database.is_some() { PathBuf::new() } else { args.store.folder()? };
     if let Some(config) = args.store.config() {
         check_config(config, old, new)?;
     }
-    refuse_held(&store, "rename the set")?;
-    let _lock = if args.dry_run { None } else { hold(&store, false, "rename the set")? };
-    let database = store.join("source.db");
-    let read = if args.dry_run {
-        Some(Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?)
-    } else {
-        None
-    };
-    let path = read.as_ref().map_or(&database, |read| &read.path);
-    match rename_set(path, (old, new), None)? {
-        RenamedSet::Renamed => {}
-        RenamedSet::Missing => return Err(no_such_set(&store, path, old)?),
-        RenamedSet::Taken => bail!(UsageError(format!(
-            "the store has a set `{new}` (help: choose another name, or `abreast set remove {new}` first)"
-        ))),
-    }
-    drop(read);
-    if !args.dry_run {
-        rename_in(&store, old, new)?;
+    match &database {
+        Some(database) => {
+            let sets = DatabaseSets::open(database)?;
+            let renamed = sets.rename((old, new), args.dry_run)?;
+            check_renamed(renamed, new, || sets.no_such_set(old))?;
+        }
+        None => rename_in_folder(&store_of(&folder.to_string_lossy())?, (old, new), args.dry_run)?,
     }
     if args.json {
         let told = json!({"type": "summary", "set": new, "former": old, "renamed": !args.dry_run});
@@ -340,6 +349,38 @@ fn rename(args: &RenameArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Renames the set in a folder, unless `dry_run`.
+fn rename_in_folder(store: &Path, (old, new): (&str, &str), dry_run: bool) -> Result<()> {
+    refuse_held(store, "rename the set")?;
+    let _lock = if dry_run { None } else { hold(store, false, "rename the set")? };
+    let database = store.join("source.db");
+    let read = if dry_run {
+        Some(Readable::of(store, "source.db", SqliteLog::is_changed_by_opening)?)
+    } else {
+        None
+    };
+    let path = read.as_ref().map_or(&database, |read| &read.path);
+    let possible = rename_set(path, (old, new), None)?;
+    check_renamed(possible, new, || no_such_set(store, path, old))?;
+    drop(read);
+    if dry_run { Ok(()) } else { rename_in(store, old, new) }
+}
+
+/// The error if a set could not get its new name.
+fn check_renamed(
+    renamed: RenamedSet,
+    new: &str,
+    no_such_set: impl FnOnce() -> Result<anyhow::Error>,
+) -> Result<()> {
+    match renamed {
+        RenamedSet::Renamed => Ok(()),
+        RenamedSet::Missing => Err(no_such_set()?),
+        RenamedSet::Taken => bail!(UsageError(format!(
+            "the store has a set `{new}` (help: choose another name, or `abreast set remove {new}` first)"
+        ))),
+    }
 }
 
 /// Checks that the next start finds the set under its new name.
@@ -364,7 +405,7 @@ fn check_config(config: &Path, old: &str, new: &str) -> Result<()> {
 
 /// Renames the set in all parts of a store. The log is last: if this is interrupted, it can be run again.
 fn rename_in(store: &Path, old: &str, new: &str) -> Result<()> {
-    let record = notified_path(store);
+    let record = notified_path(store).into();
     let failed = "cannot change the record of notified documents (help: `abreast repair` it first)";
     let hub = store.join("hub.db");
     let topics = rename_in_record(&record, (old, new), false).context(failed)?;

@@ -4,6 +4,7 @@ use crate::config::database::DatabaseConfig;
 use abreast_core::hub::{HubStore, HubSummary};
 use abreast_core::{ChangeLog, Clock, Lease, Records, WorkOnRequest};
 use abreast_maintenance::DatabaseStatus;
+use abreast_store::SharedSets;
 use abreast_store::integrity::SharedStore;
 use abreast_webtypes::Timestamp;
 use anyhow::Result;
@@ -22,7 +23,7 @@ pub(crate) type Inspected = (DatabaseStatus, Option<HubSummary>);
 mod connected {
     use super::{
         Arc, BUCKET, ChangeLog, Checked, Clock, DatabaseConfig, HubStore, Inspected, Lease,
-        Records, Result, Timestamp, WorkOnRequest,
+        Records, Result, SharedSets, Timestamp, WorkOnRequest,
     };
     use crate::program::errors::UsageError;
     use crate::store::data_folder::unfinished;
@@ -136,6 +137,23 @@ mod connected {
             let record = database.records().record(BUCKET)?;
             let bucket = record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned());
             Ok((Box::new(database), bucket))
+        }
+
+        /// The sets of a database that has the tables of this program, to remove and rename them.
+        ///
+        /// # Errors
+        /// As [`Self::to_check`].
+        pub(crate) fn sets_of(config: &DatabaseConfig) -> Result<Arc<dyn SharedSets>> {
+            let database = Self::to_read(config)?;
+            if abreast_store::migrate::is_unfinished(&database)? {
+                bail!(unfinished(&config.shown()));
+            }
+            Ok(Arc::new(database))
+        }
+
+        /// The sets, with the removals that are not complete.
+        pub(crate) fn sets(&self) -> Arc<dyn SharedSets> {
+            Arc::new(self.postgres.clone())
         }
 
         /// A database that has the tables of this program, and is not changed.
@@ -272,6 +290,14 @@ mod connected {
 
         pub(crate) fn log_to_read(_: &DatabaseConfig) -> Result<Arc<dyn ChangeLog>> {
             bail!(crate::config::database::WITHOUT)
+        }
+
+        pub(crate) fn sets_of(_: &DatabaseConfig) -> Result<Arc<dyn SharedSets>> {
+            bail!(crate::config::database::WITHOUT)
+        }
+
+        pub(crate) fn sets(&self) -> Arc<dyn SharedSets> {
+            match *self {}
         }
 
         pub(crate) fn lease(&self, _: String) -> Result<Lease> {

@@ -16,6 +16,7 @@ pub(crate) mod migration_options;
 pub(crate) mod open_set;
 pub(crate) mod rdf_files;
 pub(crate) mod served;
+pub(crate) mod shared_sets;
 pub(crate) mod state_folders;
 pub(crate) mod stores;
 pub(crate) mod unwritable_store;

@@ -47,7 +47,9 @@ pub(crate) fn record(stores: &Stores, log: &dyn ChangeLog, sets: &[SetConfig]) -
             .head(id)
             .map_or_else(|error| error.to_string(), |head| count(head.resources, "resource"));
         let help = if stores.database().is_some() {
-            "add it to the configuration of each node to publish it".to_owned()
+            format!(
+                "add it to the configuration of each node to publish it; or stop all nodes, and remove it with `abreast set remove {slug} --config FILE`"
+            )
         } else if is_missing {
             "see the sets whose folders are missing".to_owned()
         } else {

@@ -341,8 +341,7 @@ impl Stores {
     /// The store cannot be read.
     pub(crate) fn former_sets(&self) -> Result<Vec<FormerSet>> {
         match self.database() {
-            // Sets of a database cannot be renamed, but a migrated store has their former names.
-            Some(database) => Ok(abreast_store::former_sets_in(&*database.records())?),
+            Some(database) => Ok(database.sets().former_sets()?),
             None => Ok(abreast_store::former_sets(&self.path("source.db"))?),
         }
     }

@@ -29,7 +29,7 @@ fn commands_explain_why_they_refuse_a_database() {
         ),
     )
     .unwrap();
-    let (through, removed) = ("--server URL", "sets of a database cannot be removed");
+    let (through, removed) = ("--server URL", "with `abreast set remove`");
     for (command, code, part) in [
         ("import notes @lines --config @abreast.toml", AWAY, "cannot open the database"),
         ("import notes @lines --data @@", AWAY, "cannot open the database"),
@@ -39,10 +39,11 @@ fn commands_explain_why_they_refuse_a_database() {
         ("log notes --data @@", AWAY, "cannot open the database"),
         ("set list --config @abreast.toml", AWAY, "cannot open the database"),
         ("set list --data @@", AWAY, "cannot open the database"),
-        ("set remove notes --yes --config @abreast.toml", USAGE, "is in a database"),
-        ("set remove notes --yes --data @@", USAGE, "is in a database"),
-        ("set rename notes other --config @abreast.toml", USAGE, "is in a database"),
-        ("set rename notes other --data @@", USAGE, "is in a database"),
+        ("set remove notes --yes --config @abreast.toml", USAGE, "remove its `[[set]]`"),
+        ("set remove old --yes --config @abreast.toml", AWAY, "cannot open the database"),
+        ("set remove notes --yes --data @@", AWAY, "cannot open the database"),
+        ("set rename notes other --config @abreast.toml", USAGE, "change its `name` first"),
+        ("set rename notes other --data @@", AWAY, "cannot open the database"),
         ("drop @@ notes --yes", USAGE, removed),
         ("backup @@ @backup", USAGE, "pg_dump"),
         ("check @@", AWAY, "cannot open the database"),

@@ -1,15 +1,20 @@
-//! Sets that are listed, removed, renamed and moved to another server, and what copies notice.
+//! Sets that are listed, removed, renamed and moved to another server, and what copies notice: of a store in a folder, and
+//! of one in a database.
+
+mod world;
 
 use crate::world::{Source, abreast, audit, get, sync};
 use abreast_testkit::folder::{files, same};
 use abreast_testkit::http::{Server, send};
-use abreast_testkit::{Running, eventually, eventually_ok, run};
+use abreast_testkit::postgres::Postgres;
+use abreast_testkit::s3::S3Server;
+use abreast_testkit::{Running, eventually, eventually_ok, provided, run};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use world::World;
 
 /// The addresses of copies over each protocol, below the address of a set: of files, then of entities.
 const READERS: [(&str, bool); 7] = [
@@ -22,86 +27,6 @@ const READERS: [(&str, bool); 7] = [
     ("sdshare", false),
 ];
 
-struct World {
-    temporary: tempfile::TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        let world = Self { temporary: tempfile::tempdir().unwrap() };
-        for folder in ["files", "other", "rdf"] {
-            fs::create_dir(world.at(folder)).unwrap();
-        }
-        for number in 0..12 {
-            fs::write(world.at("files").join(format!("{number}.txt")), number.to_string()).unwrap();
-        }
-        fs::write(world.at("other/a.txt"), "other").unwrap();
-        world.describe(3);
-        world.configure(&[("papers", "files"), ("people", "rdf"), ("other", "other")]);
-        world
-    }
-
-    /// Writes descriptions of this many entities.
-    fn describe(&self, most: u32) {
-        let label = "http://www.w3.org/2000/01/rdf-schema#label";
-        let mut text = String::new();
-        for number in 0..most {
-            writeln!(text, "<http://id.example/{number}> <{label}> \"{number}\" .").unwrap();
-        }
-        fs::write(self.at("new.nt"), text).unwrap();
-        fs::rename(self.at("new.nt"), self.at("rdf/a.nt")).unwrap();
-    }
-
-    fn configure(&self, sets: &[(&str, &str)]) {
-        let mut text = format!("data = \"{}\"\n", self.word("data"));
-        for (name, folder) in sets {
-            let folder = self.word(folder);
-            write!(
-                text,
-                "[[set]]\nname = \"{name}\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\n"
-            )
-            .unwrap();
-            if folder.ends_with("rdf") {
-                text.push_str("origin = \"rdf\"\nnamespace = \"http://id.example/\"\n");
-            }
-        }
-        fs::write(self.at("abreast.toml"), text).unwrap();
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.temporary.path().join(name)
-    }
-
-    fn word(&self, name: &str) -> String {
-        self.at(name).to_str().unwrap().to_owned()
-    }
-
-    fn serve(&self, port: u16) -> Source {
-        Source::start_config_at(&self.word("abreast.toml"), port)
-    }
-
-    /// Runs `abreast set` with the configuration, or with the store; returns its output.
-    #[track_caller]
-    fn set(&self, words: &[&str], store: &str, code: i32) -> String {
-        let (option, place) =
-            if store == "data" { ("--data", "data") } else { ("--config", "abreast.toml") };
-        let output = run(abreast().arg("set").args(words).args([option, &self.word(place)]));
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{words:?}\n{text}");
-        text
-    }
-
-    fn copy(&self, (path, is_file): (&str, bool)) -> PathBuf {
-        self.at(&format!("copy-{is_file}-{}", path.replace('/', "-")))
-    }
-
-    fn assert_undamaged(&self) {
-        let output = run(abreast().args(["check", "--read-data", &self.word("data")]));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    }
-}
-
 /// The copied files.
 fn contents(copy: &Path) -> Vec<(String, Vec<u8>)> {
     files(copy).into_iter().map(|(name, bytes)| (name.display().to_string(), bytes)).collect()
@@ -113,7 +38,10 @@ fn name_of(is_file: bool, names: [&'static str; 2]) -> &'static str {
 
 #[test]
 fn copies_over_each_protocol_follow_a_renamed_set() {
-    let world = World::new();
+    rename_with_copies(&World::new());
+}
+
+fn rename_with_copies(world: &World) {
     let source = world.serve(0);
     let (port, base) = (source.port(), source.url());
     let url =
@@ -187,17 +115,22 @@ fn copies_over_each_protocol_follow_a_renamed_set() {
 
 #[test]
 fn addresses_of_a_renamed_set_are_redirected() {
-    let world = World::new();
+    rename_with_redirects(&World::new());
+}
+
+fn rename_with_redirects(world: &World) {
     let source = world.serve(0);
     let port = source.port();
     assert_eq!(source.stop(), Some(0));
-    let created = run(abreast()
-        .args(["token", "create", "--name", "t", "--scope", "read", "--set", "papers"])
-        .args(["--data", &world.word("data")]));
-    assert!(created.status.success());
+    let token = |words: &[&str]| {
+        let output = run(world.command().arg("token").args(words).args(["--data", &world.store()]));
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    token(&["create", "--name", "t", "--scope", "read", "--set", "papers"]);
     world.configure(&[("articles", "files"), ("other", "other")]);
     world.set(&["rename", "papers", "articles"], "config", 0);
-    let tokens = fs::read_to_string(world.at("data/tokens.json")).unwrap();
+    let tokens = token(&["list"]);
     assert!(tokens.contains("articles") && !tokens.contains("papers"), "{tokens}");
     let source = world.serve(port);
     let base = source.url();
@@ -240,7 +173,10 @@ fn addresses_of_a_renamed_set_are_redirected() {
 
 #[test]
 fn copies_over_each_protocol_keep_a_removed_set() {
-    let world = World::new();
+    remove_with_copies(&World::new());
+}
+
+fn remove_with_copies(world: &World) {
     let source = world.serve(0);
     let (port, base) = (source.port(), source.url());
     let url = |(path, is_file): (&str, bool)| {
@@ -251,7 +187,7 @@ fn copies_over_each_protocol_keep_a_removed_set() {
     }
     sync(&base, &world.at("named"), 0, &["--set", "papers"]);
     let text = world.set(&["remove", "people", "--yes"], "data", 10);
-    assert!(text.contains("in use by another"), "{text}");
+    assert!(text.contains("in use by ") && text.contains("help: stop "), "{text}");
     assert_eq!(source.stop(), Some(0));
     let text = world.set(&["remove", "papers", "--yes"], "config", 2);
     assert!(text.contains("remove its `[[set]]` there first"), "{text}");
@@ -365,7 +301,10 @@ fn a_set_moves_to_another_server() {
 
 #[test]
 fn subscribers_of_a_renamed_set_are_notified() {
-    let world = World::new();
+    rename_with_subscribers(&World::new());
+}
+
+fn rename_with_subscribers(world: &World) {
     let source = world.serve(0);
     let (port, base) = (source.port(), source.url());
     let got = Arc::<Mutex<Vec<(String, String)>>>::default();
@@ -419,6 +358,26 @@ fn subscribers_of_a_renamed_set_are_notified() {
     assert_eq!(get(&source.address, "/papers/notify/change").unwrap().0, 308);
     // The hub has no topic of this name any more.
     assert_eq!(ask(), "404");
+}
+
+/// The same in a database and a bucket.
+#[test]
+fn sets_of_a_database_are_renamed_and_removed_as_in_a_folder() {
+    type Check = (&'static str, fn(&World));
+    const CHECKS: [Check; 4] = [
+        ("rename_with_copies", rename_with_copies),
+        ("rename_with_redirects", rename_with_redirects),
+        ("remove_with_copies", remove_with_copies),
+        ("rename_with_subscribers", rename_with_subscribers),
+    ];
+    let name = "former_sets::sets_of_a_database_are_renamed_and_removed_as_in_a_folder";
+    let Some(programs) = provided(name, "ABREAST_TEST_POSTGRES") else { return };
+    let server = Postgres::start(&programs);
+    let Some(bucket) = S3Server::start(name) else { return };
+    for (database, check) in CHECKS {
+        println!("{database}");
+        check(&World::in_database(&server, &bucket, database));
+    }
 }
 
 /// Paths below a folder that belong to another user than the one with this number.

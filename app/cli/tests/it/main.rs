@@ -24,6 +24,7 @@ mod database_health;
 mod database_node;
 mod database_passwords;
 mod database_refusals;
+mod database_sets;
 mod database_status;
 mod documented;
 mod dumps;

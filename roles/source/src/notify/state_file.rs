@@ -31,6 +31,9 @@ pub(super) struct TopicState {
     pub(super) documents: NotifiedDocuments,
 }
 
+/// The entries of topics by their keys.
+type States = BTreeMap<String, TopicState>;
+
 /// Name of the record in the store of several nodes.
 const SHARED: &str = "notified";
 
@@ -72,19 +75,33 @@ impl NotifiedPlace {
         matches!(self, Self::Shared(..))
     }
 
-    /// The states of all topics, and the number of their record.
-    fn read(&self) -> io::Result<(BTreeMap<String, TopicState>, u64)> {
+    /// The entries of all topics, and the number of the record. A damaged record of several nodes counts as empty.
+    fn read(&self) -> io::Result<(States, u64)> {
+        let (states, revision) = self.read_record()?;
+        match (states, self) {
+            (Err(error), Self::Shared(..)) => {
+                tracing::warn!("{self} is damaged ({error}): all documents are notified again");
+                Ok((States::new(), revision))
+            }
+            (states, _) => Ok((states?, revision)),
+        }
+    }
+
+    /// As [`Self::read`]; a damaged record is an error.
+    fn read_undamaged(&self) -> io::Result<(States, u64)> {
+        let (states, revision) = self.read_record()?;
+        Ok((states?, revision))
+    }
+
+    /// The entries in the record, unless it is damaged, and its number.
+    fn read_record(&self) -> io::Result<(io::Result<States>, u64)> {
         match self {
-            Self::File(path) => Ok((topics(path)?, 0)),
+            Self::File(path) => Ok((topics(path), 0)),
             Self::Shared(records, _) => {
-                let Some(record) = records.record(SHARED).map_err(io::Error::other)? else {
-                    return Ok((BTreeMap::new(), 0));
-                };
-                let topics = parse(&record.bytes).unwrap_or_else(|error| {
-                    tracing::warn!("{self} is damaged ({error}): all documents are notified again");
-                    BTreeMap::new()
-                });
-                Ok((topics, record.revision))
+                Ok(match records.record(SHARED).map_err(io::Error::other)? {
+                    Some(record) => (parse(&record.bytes), record.revision),
+                    None => (Ok(States::new()), 0),
+                })
             }
         }
     }
@@ -95,7 +112,7 @@ pub(super) struct StateFile {
     place: NotifiedPlace,
     /// Number of the shared record.
     revision: u64,
-    topics: BTreeMap<String, TopicState>,
+    topics: States,
     /// Whether the state differs from the file.
     changed: bool,
 }
@@ -119,10 +136,10 @@ impl StateFile {
         Ok(Self { place, revision, topics, changed })
     }
 
-    /// Reads a file; a damaged one is an error.
-    fn undamaged(path: &Path) -> io::Result<Self> {
-        let place = NotifiedPlace::File(path.to_owned());
-        Ok(Self { place, revision: 0, topics: topics(path)?, changed: false })
+    /// Reads a file or record; a damaged one is an error.
+    fn undamaged(place: &NotifiedPlace) -> io::Result<Self> {
+        let (topics, revision) = place.read_undamaged()?;
+        Ok(Self { place: place.clone(), revision, topics, changed: false })
     }
 
     /// Whether other nodes, whose sets may differ for a time, notify too.
@@ -131,7 +148,7 @@ impl StateFile {
     }
 
     /// Returns the states of all topics, by their records.
-    pub(super) fn topics(&self) -> &BTreeMap<String, TopicState> {
+    pub(super) fn topics(&self) -> &States {
         &self.topics
     }
 
@@ -211,17 +228,17 @@ fn set_of(record: &str) -> &str {
 }
 
 /// Gives the records of a set the names for another slug, so that its topics continue at other URLs. Returns the URLs
-/// of its topics before and after, of all protocols and for each base URL of the Source. Without `write`, the file is
+/// of its topics before and after, of all protocols and for each base URL of the Source. Without `write`, the record is
 /// not changed.
 ///
 /// # Errors
-/// The file is damaged, or cannot be read or written.
+/// The record is damaged, or cannot be read or written.
 pub fn rename_in_record(
-    path: &Path,
+    place: &NotifiedPlace,
     (old, new): (&str, &str),
     write: bool,
 ) -> io::Result<Vec<(String, String)>> {
-    let mut file = StateFile::undamaged(path)?;
+    let mut file = StateFile::undamaged(place)?;
     let renamed: Vec<(String, String)> = file
         .bases()
         .into_iter()
@@ -244,13 +261,13 @@ pub fn rename_in_record(
     Ok(renamed)
 }
 
-/// Returns the URLs of a set's topics in the notifier's file, of all protocols and for each base
-/// URL of the Source. With `drop`, the records of the set are removed from the file.
+/// Returns the URLs of a set's topics in the notifier's record, of all protocols and for each base
+/// URL of the Source. With `drop`, the entries of the set are removed.
 ///
 /// # Errors
-/// The file is damaged, or cannot be read or written.
-pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<String>> {
-    let mut file = StateFile::undamaged(path)?;
+/// The record is damaged, or cannot be read or written.
+pub fn topics_of_set(place: &NotifiedPlace, slug: &str, drop: bool) -> io::Result<Vec<String>> {
+    let mut file = StateFile::undamaged(place)?;
     let mut found: BTreeSet<String> = file
         .bases()
         .into_iter()
@@ -267,15 +284,15 @@ pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<Stri
     Ok(found.into_iter().collect())
 }
 
-fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {
+fn topics(path: &Path) -> io::Result<States> {
     let text = match read_sealed(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(States::new()),
         text => text?,
     };
     parse(&text)
 }
 
-fn parse(text: &[u8]) -> io::Result<BTreeMap<String, TopicState>> {
+fn parse(text: &[u8]) -> io::Result<States> {
     let stored = serde_json::from_slice::<Stored<_>>(text);
     stored
         .map(|stored| stored.sets)
@@ -368,8 +385,9 @@ mod tests {
         file.begun("old/v0.1", "http://a/x/old/v0.1/notify/changeset", Position(5));
         file.begun("older", "http://a/x/older/notify/change", Position(6));
         file.save().unwrap();
+        let place = NotifiedPlace::File(path.clone());
         for write in [false, true] {
-            let urls = rename_in_record(&path, ("old", "new"), write).unwrap();
+            let urls = rename_in_record(&place, ("old", "new"), write).unwrap();
             let expected = TOPIC_PATHS
                 .map(|path| (format!("http://a/x/old/{path}"), format!("http://a/x/new/{path}")));
             assert_eq!(urls, expected);
@@ -396,8 +414,9 @@ mod tests {
             file.begun(record, url, Position(1));
         }
         file.save().unwrap();
+        let place = NotifiedPlace::File(path.clone());
         for slug in ["papers", "notify"] {
-            let topics = topics_of_set(&path, slug, false).unwrap();
+            let topics = topics_of_set(&place, slug, false).unwrap();
             let of = |base: &str| TOPIC_PATHS.map(|path| format!("{base}{slug}/{path}"));
             let mut expected = [of("http://other/"), of("https://library.example.org/")].concat();
             if slug == "papers" {
@@ -406,7 +425,7 @@ mod tests {
             expected.sort();
             assert_eq!(topics, expected);
         }
-        topics_of_set(&path, "papers", true).unwrap();
+        topics_of_set(&place, "papers", true).unwrap();
         let left = StateFile::read(path).unwrap();
         assert_eq!(left.topics.keys().collect::<Vec<_>>(), ["a", "notify", "notify/v0.1"]);
     }

@@ -763,7 +763,7 @@ fn all_topics_of_a_set_are_known_from_a_store_alone() {
     }
     expected.sort();
     expected.dedup();
-    let topics = abreast_source::notify::topics_of_set(&record, "set", false).unwrap();
+    let topics = abreast_source::notify::topics_of_set(&record.into(), "set", false).unwrap();
     assert_eq!(topics, expected);
 }
 

@@ -11,6 +11,7 @@ mod node;
 mod nodes;
 mod open;
 mod progress;
+mod removal;
 pub(crate) mod rows;
 mod store;
 mod summary;

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 /// Estimated bytes that a request occupies in memory and writes, without bodies. It limits a
 /// transaction to about a thousand requests, since each may need a round trip.
-const ROW_BYTES: usize = 4_096;
+pub(crate) const ROW_BYTES: usize = 4_096;
 /// Estimated bytes that the progress of a target occupies and writes.
 const PROGRESS_BYTES: usize = 128;
 
@@ -76,7 +76,8 @@ impl PostgresHub {
         self.queue.push(Job::new(ROW_BYTES, Needs::Hub, Some(wanted), work, done));
     }
 
-    fn call<T: Send + 'static>(
+    /// Runs a request with the lock of the hub, and waits until it is recorded.
+    pub(crate) fn call<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl Fn(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,

@@ -7,6 +7,7 @@ pub(crate) mod needed;
 pub(crate) mod newest_versions;
 pub(crate) mod open;
 pub(crate) mod parts;
+pub(crate) mod removal;
 pub(crate) mod rows;
 pub(crate) mod tables;
 pub(crate) mod texts;

@@ -1,5 +1,6 @@
 //! The rows of a log in PostgreSQL, read in parts.
 
+use crate::log::postgres::removal::{REMOVALS, all_removals, removed_set};
 use crate::log::postgres::rows::{
     change_columns, key_hash, read_change, read_resource, read_version, resource_columns,
     version_columns,
@@ -285,7 +286,8 @@ impl LogRows for PostgresRows<'_> {
     }
 
     fn strangers(&mut self) -> Result<Vec<(&'static str, u64)>, LogError> {
-        let sets = self.sets()?.iter().map(|set| set.id).collect();
+        let mut sets: HashSet<i64> = self.sets()?.iter().map(|set| set.id).collect();
+        sets.extend(self.removed_sets().map_err(failed)?);
         let mut found = Vec::new();
         for table in SET_TABLES {
             let number = self.strangers_in(table, &sets).map_err(failed)?;
@@ -298,6 +300,11 @@ impl LogRows for PostgresRows<'_> {
 }
 
 impl PostgresRows<'_> {
+    /// Removed sets whose rows are not all deleted.
+    fn removed_sets(&mut self) -> Result<Vec<i64>, Failure> {
+        self.statements.query(REMOVALS, &all_removals())?.iter().map(removed_set).collect()
+    }
+
     /// The number of rows of a table that belong to none of the sets, at most [`STRANGERS_MAX`] of each
     /// unknown set.
     fn strangers_in(&mut self, table: &str, sets: &HashSet<i64>) -> Result<i64, Failure> {

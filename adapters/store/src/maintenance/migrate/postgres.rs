@@ -6,16 +6,16 @@ use crate::log::postgres::load::store;
 use crate::log::postgres::rows::key_hash;
 use crate::log::postgres::tables::PostgresTables;
 use crate::log::set_state::SetState;
-use crate::maintenance::former_sets::{FormerSet, RECORD, former_sets_in, to_record};
+use crate::maintenance::former_sets::{FormerSet, RECORD, to_record};
 use crate::maintenance::migrate::options::{MIGRATED, UNFINISHED};
 use crate::maintenance::migrate::side::{Numbers, PART_BYTES, Rows, Side, size_of};
 use crate::maintenance::migrate::state::State;
 use crate::maintenance::migrate::table::{Column, Derived, Kind, Part, Table};
 use crate::maintenance::migrate::value::{Row, Value};
+use crate::maintenance::shared_sets::SharedSets as _;
 use crate::postgres::client::repeat;
 use crate::postgres::database::PostgresDatabase;
 use crate::postgres::failure::Failure;
-use crate::postgres::shared_values::database_now;
 use crate::postgres::statements::Statements;
 use crate::postgres::values::{Param, params};
 use abreast_core::hub::HUB_SHARDS;
@@ -42,24 +42,16 @@ impl PostgresSide {
         Self { database, limit: FIRST, revisions: [0; 2] }
     }
 
-    /// Checks that no node uses the database.
-    pub(crate) fn check_unused(&self) -> Result<(), LogError> {
-        const SQL: &str = concat!(
-            "SELECT name FROM abreast.nodes WHERE until > ",
-            database_now!(),
-            " UNION SELECT node FROM abreast.leases WHERE until > ",
-            database_now!(),
-            " LIMIT 1"
-        );
-        const DOING: &str = "cannot read the nodes of the database";
-        let rows = self.database.client.query(DOING, SQL, &[])?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let name: String =
-            row.try_get(0).map_err(|error| Failure::from(error).into_error(DOING))?;
+    /// Checks that no node uses the database, and that its rows belong to sets.
+    pub(crate) fn check_source(&self) -> Result<(), LogError> {
+        self.database.check_unused()?;
+        let Some(set) = self.database.unfinished_removals()?.into_iter().next() else {
+            return Ok(());
+        };
         let message = format!(
-            "the database is in use by the node `{name}`\n  help: stop all nodes; the lease of a lost node ends by itself"
+            "the removal of the set `{set}` from the source is not complete\n  help: run `abreast set remove {set}` again, or start a node"
         );
-        Err(LogError::new(ErrorKind::Busy, message))
+        Err(LogError::new(ErrorKind::Refused, message))
     }
 
     /// Whether the database has no sets, topics and records.
@@ -435,7 +427,7 @@ impl Side for PostgresSide {
     }
 
     fn former_sets(&mut self) -> Result<Vec<FormerSet>, LogError> {
-        former_sets_in(&self.database.records())
+        self.database.former_sets()
     }
 
     fn store_former_sets(&mut self, former: &[FormerSet]) -> Result<(), LogError> {

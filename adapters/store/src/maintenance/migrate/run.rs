@@ -12,6 +12,7 @@ use crate::maintenance::migrate::sqlite::SqliteSide;
 use crate::maintenance::migrate::state::State;
 use crate::maintenance::migrate::table::Part;
 use crate::maintenance::migrate::tables::TABLES;
+use crate::maintenance::shared_sets::SharedSets as _;
 use abreast_core::{ContentId, ErrorKind, LogError};
 use std::fmt;
 use std::path::Path;
@@ -69,9 +70,8 @@ type Sides = (Box<dyn Side>, Box<dyn Side>);
 fn sides(from: MigratedStore, to: MigratedStore) -> Result<Sides, LogError> {
     match (from, to) {
         (MigratedStore::Folder(from), MigratedStore::Database(to)) => {
-            let to = PostgresSide::new(to);
             to.check_unused()?;
-            Ok((Box::new(SqliteSide::source(&from)?), Box::new(to)))
+            Ok((Box::new(SqliteSide::source(&from)?), Box::new(PostgresSide::new(to))))
         }
         (MigratedStore::Database(from), MigratedStore::Folder(to)) => {
             if is_unfinished(&from)? {
@@ -80,7 +80,7 @@ fn sides(from: MigratedStore, to: MigratedStore) -> Result<Sides, LogError> {
                 ));
             }
             let from = PostgresSide::new(from);
-            from.check_unused()?;
+            from.check_source()?;
             Ok((Box::new(from), Box::new(SqliteSide::destination(&to))))
         }
         (MigratedStore::Folder(_), MigratedStore::Folder(_)) => Err(refused(

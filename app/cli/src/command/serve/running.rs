@@ -1,6 +1,7 @@
 //! A running Source: its parts, its start and its stop.
 
 use super::open_sets::{RunningSet, open_all};
+use super::removals::Removals;
 use crate::admin::served::{ListCopies, ServedAdmin};
 use crate::command::status;
 use crate::config::ServeConfig;
@@ -12,7 +13,7 @@ use crate::program::service::{Service, start_server};
 use crate::store::open_set::SetOpener;
 use crate::store::stores::{Stores, Task};
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, LogError};
+use abreast_core::{ChangeLog, LogError, NodeRole};
 use abreast_net::ServerCertificate;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{
@@ -90,6 +91,7 @@ pub(super) struct Workers {
     pub(super) keeper: Option<archive::Keeper>,
     pub(super) notifier: Option<Notifier>,
     pub(super) collector: Option<Collector>,
+    removals: Option<Removals>,
 }
 
 impl Workers {
@@ -136,6 +138,7 @@ impl Running {
         let metrics = metrics_recorder(&config.data);
         let Listening { runtime, server, address, certificate } = listen(&config)?;
         let access_log = open_access_log(config.listen.access_log().as_ref())?;
+        let roles = config.roles();
         let is_new = config.database.is_none() && crate::store::served::check_new(&config)?;
         let stores = Stores::open_shared(&config.data, config.database.as_ref(), Task::Serve)?;
         let log = stores.served_log()?;
@@ -192,7 +195,12 @@ impl Running {
             }
             None => None,
         };
-        let mut workers = Workers { notifier, ..Workers::default() };
+        let sets_of_database = parts.stores.database().filter(|_| roles.has(NodeRole::Watch));
+        let removals = sets_of_database
+            .map(|database| Removals::start(database.sets()))
+            .transpose()
+            .context("cannot start the thread that deletes the rows of removed sets")?;
+        let mut workers = Workers { notifier, removals, ..Workers::default() };
         workers.start(&parts, &site, &sets)?;
         let (stop, stopped) = watch::channel(false);
         let status =
@@ -262,6 +270,7 @@ impl Running {
         if let Some(collector) = self.workers.collector {
             collector.stop();
         }
+        drop(self.workers.removals);
         let _ = self.thread.join();
         self.site.log_access(None);
         if let Some(delivery) = self.delivery {
