@@ -77,6 +77,8 @@ struct State {
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
+    /// Start of the first attempt since when the store has recorded no progress.
+    unsaved_since: Option<Instant>,
     /// Failures to record progress.
     unsaved: Outage,
     /// Time at which [`Engine::run`] wakes up by itself.
@@ -125,6 +127,7 @@ impl Engine {
             listeners: HashMap::new(),
             save_at: None,
             saving: false,
+            unsaved_since: None,
             unsaved: Outage::default(),
             armed: None,
             ending: Vec::new(),

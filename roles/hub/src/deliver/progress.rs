@@ -1,6 +1,6 @@
 //! Records the progress of deliveries in the store.
 
-use super::Engine;
+use super::{Engine, State};
 use abreast_core::LogError;
 use abreast_core::hub::{Progress, TargetId};
 use std::sync::Arc;
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause before progress is recorded again that the store did not record.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long several nodes deliver while the store does not record progress: another node that takes
+/// over repeats these deliveries.
+const UNSAVED_MAX: Duration = Duration::from_millis(500);
 
 /// Advice while progress cannot be recorded.
 const HELP: &str = "check the store; after a restart, deliveries since then are repeated";
@@ -25,6 +28,9 @@ impl Engine {
             state.save_at = None;
             let progress = state.table.take_progress();
             state.saving = !progress.is_empty();
+            if state.saving {
+                state.unsaved_since.get_or_insert(now);
+            }
             progress
         };
         if progress.is_empty() {
@@ -40,6 +46,9 @@ impl Engine {
                 let mut state = engine.lock();
                 state.saving = false;
                 state.unsaved.log("records of the progress of deliveries", HELP, &result);
+                if result.is_ok() {
+                    state.unsaved_since = None;
+                }
                 match result {
                     Ok(refused) if engine.held.is_shared() => {
                         if state.table.record_again(&refused, letters) {
@@ -56,6 +65,12 @@ impl Engine {
                 engine.wake.notify_one();
             }),
         );
+    }
+
+    /// Whether too much would be repeated if another node took over now.
+    pub(super) fn waits_for_store(&self, state: &State, now: Instant) -> bool {
+        let since = state.unsaved_since.filter(|_| self.held.is_shared());
+        since.is_some_and(|since| now.saturating_duration_since(since) > UNSAVED_MAX)
     }
 
     /// Records all progress. Blocks.

@@ -118,7 +118,7 @@ impl Worker for Engine {
 
 impl Engine {
     fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<CancelSignal>) -> Option<Job> {
-        if self.is_stopping() || !self.held.may_start() {
+        if self.is_stopping() || !self.held.may_start() || self.waits_for_store(state, begun) {
             return None;
         }
         let time = self.now();

@@ -59,6 +59,35 @@ fn a_node_that_cannot_renew_stops_after_half_of_the_lease() {
     nodes.wait_shards(&second, SHARDS);
 }
 
+#[test]
+fn a_node_that_records_no_progress_delivers_little_more() {
+    let nodes = Nodes::new(Duration::from_secs(20));
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&times);
+    let server = Server::confirming(move |_| {
+        log.lock().unwrap().push(Instant::now());
+        Reply::Status(204)
+    });
+    let only = nodes.start(0);
+    nodes.wait_shards(&only, SHARDS);
+    nodes.subscribe(&[&only], &server);
+    only.say("before");
+    wait_all(&server, 1);
+    only.store.cut(true);
+    let (cut, mut count) = (Instant::now(), 1);
+    while cut.elapsed() < Duration::from_secs(3) {
+        only.say("while the store records no progress");
+        count += 1;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The lease is long: without the limit, deliveries would continue for 10 s.
+    let last = *times.lock().unwrap().iter().max().unwrap();
+    let last = last.saturating_duration_since(cut);
+    assert!(last < Duration::from_millis(1_500), "{last:?}");
+    only.store.cut(false);
+    assert_complete(&wait_all(&server, count), count);
+}
+
 /// A server that records deliveries by a node while another one has the target. Requires the
 /// targets of [`Nodes::subscribe`].
 fn watching(nodes: &Nodes) -> (Server, Arc<Mutex<Vec<String>>>) {
