@@ -22,6 +22,10 @@ impl Engine {
     pub(super) fn save(self: &Arc<Self>, now: Instant) {
         let progress = {
             let mut state = self.lock();
+            if !state.saving && !state.table.has_progress() {
+                // A lost shard takes its progress with it.
+                state.unsaved_since = None;
+            }
             if state.saving || state.save_at.is_none_or(|at| at > now) {
                 return;
             }
@@ -69,7 +73,8 @@ impl Engine {
 
     /// Whether too much would be repeated if another node took over now.
     pub(super) fn waits_for_store(&self, state: &State, now: Instant) -> bool {
-        let since = state.unsaved_since.filter(|_| self.held.is_shared());
+        let is_unsaved = state.saving || state.table.has_progress();
+        let since = state.unsaved_since.filter(|_| is_unsaved && self.held.is_shared());
         since.is_some_and(|since| now.saturating_duration_since(since) > UNSAVED_MAX)
     }
 
