@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::SystemTime;
 use tempfile::TempDir;
 
@@ -78,18 +79,18 @@ impl S3Server {
 
 /// Settings of a client of an S3 server at this address, as pairs of a name and a value.
 pub fn settings(address: SocketAddr) -> Vec<(String, String)> {
-    let endpoint = format!("http://{address}");
-    owned(&[
-        ("aws_endpoint", endpoint.as_str()),
-        ("aws_allow_http", "true"),
-        ("aws_access_key_id", "test"),
-        ("aws_secret_access_key", "test"),
-        ("aws_region", "us-east-1"),
-    ])
+    client(&format!("http://{address}"), "test", "test")
 }
 
-fn owned(settings: &[(&str, &str)]) -> Vec<(String, String)> {
-    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+fn client(endpoint: &str, key: &str, secret: &str) -> Vec<(String, String)> {
+    let settings = [
+        ("aws_endpoint", endpoint),
+        ("aws_allow_http", "true"),
+        ("aws_access_key_id", key),
+        ("aws_secret_access_key", secret),
+        ("aws_region", "us-east-1"),
+    ];
+    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 /// The answer of the server at an address to a request with this body.
@@ -109,24 +110,32 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Res
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A bucket of an S3 server that the environment provides. Tests leave objects there, each under a new
-/// prefix.
-#[derive(Clone, Debug)]
-pub struct OtherBucket {
+/// A place for a test in an S3 server: in the bucket of `ABREAST_TEST_S3_OTHER`, where tests leave their
+/// objects, or in moto.
+#[derive(Clone)]
+pub struct S3Bucket {
     /// Address of the prefix, `s3://BUCKET/PREFIX`.
     pub url: String,
     /// Settings of a client, as pairs of a name and a value.
     pub settings: Vec<(String, String)>,
+    _moto: Option<Arc<S3Server>>,
 }
 
-impl OtherBucket {
-    /// The bucket in `ABREAST_TEST_S3_OTHER`, with a new prefix.
+impl S3Bucket {
+    /// A new prefix in the bucket.
     ///
     /// # Panics
     /// When the variable has another form than `http://KEY:SECRET@HOST:PORT/BUCKET`.
     pub fn provided(test: &str) -> Option<Self> {
-        let address = provided(test, "ABREAST_TEST_S3_OTHER")?;
-        let address = address.to_str().unwrap();
+        let Ok(address) = std::env::var("ABREAST_TEST_S3_OTHER") else {
+            let moto = S3Server::start(test)?;
+            let settings = settings(moto.address);
+            return Some(Self {
+                url: "s3://bucket/test".to_owned(),
+                settings,
+                _moto: Some(moto.into()),
+            });
+        };
         let parts = || {
             let (scheme, rest) = address.split_once("://")?;
             let (login, rest) = rest.split_once('@')?;
@@ -137,13 +146,6 @@ impl OtherBucket {
             parts().expect("ABREAST_TEST_S3_OTHER is not http://KEY:SECRET@HOST:PORT/BUCKET");
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
         let url = format!("s3://{bucket}/abreast-test-{}-{now}", std::process::id());
-        let settings = [
-            ("aws_endpoint", endpoint.as_str()),
-            ("aws_allow_http", "true"),
-            ("aws_access_key_id", key),
-            ("aws_secret_access_key", secret),
-            ("aws_region", "us-east-1"),
-        ];
-        Some(Self { url, settings: owned(&settings) })
+        Some(Self { url, settings: client(&endpoint, key, secret), _moto: None })
     }
 }

@@ -1,8 +1,7 @@
 //! The contract of stores of contents, run by object stores.
 
 use crate::aged::Aged;
-use crate::moto::Moto;
-use crate::other::Other;
+use crate::places::Places;
 use crate::{key_of, node, options, wait};
 use abreast_core::ContentId;
 use abreast_core::contents::ContentStore;
@@ -81,24 +80,10 @@ fn an_object_store_in_memory_holds_the_contract() {
 
 #[test]
 fn a_bucket_in_s3_holds_the_contract() {
-    let Some(moto) = Moto::start("a_bucket_in_s3_holds_the_contract") else { return };
+    let Some(places) = Places::provided("a_bucket_in_s3_holds_the_contract") else { return };
     let mut number = 0;
     content_store_contract(&mut Nodes::new(|| {
         number += 1;
-        let bucket = format!("bucket{number}");
-        assert!(moto.server.ask("PUT", &format!("/{bucket}"), "").contains(" 200 "));
-        moto.backend_of(&bucket)
-    }));
-}
-
-#[test]
-fn a_bucket_of_another_server_holds_the_contract() {
-    let Some(other) = Other::provided("a_bucket_of_another_server_holds_the_contract") else {
-        return;
-    };
-    let mut number = 0;
-    content_store_contract(&mut Nodes::new(|| {
-        number += 1;
-        other.backend_of(number)
+        places.backend_of(number)
     }));
 }

@@ -1,7 +1,6 @@
 //! Made files in an object store: the contract, and a store that is out of reach.
 
-use crate::moto::Moto;
-use crate::other::Other;
+use crate::places::Places;
 use crate::{kind, wait};
 use abreast_core::contents::made::{MadeFile, MadeStore};
 use abreast_core::contents::{ErrorKind, address_of};
@@ -63,25 +62,10 @@ fn made_files_in_memory_hold_the_contract() {
 
 #[test]
 fn made_files_in_s3_hold_the_contract() {
-    let Some(moto) = Moto::start("made_files_in_s3_hold_the_contract") else { return };
-    for number in 1..20 {
-        let bucket = format!("/bucket{number}");
-        assert!(moto.server.ask("PUT", &bucket, "").contains(" 200 "));
-    }
-    let backend =
-        |number| Arc::new(moto.backend_of(&format!("bucket{number}"))) as Arc<dyn ObjectStore>;
-    let node = |number| at(moto.address, &format!("bucket{number}"), Duration::from_secs(30));
-    made_store_contract(&mut Nodes { node: &node, backend: &backend, number: 0 });
-}
-
-#[test]
-fn made_files_of_another_server_hold_the_contract() {
-    let Some(other) = Other::provided("made_files_of_another_server_hold_the_contract") else {
-        return;
-    };
-    let backend = |number| other.backend_of(number);
+    let Some(places) = Places::provided("made_files_in_s3_hold_the_contract") else { return };
+    let backend = |number| places.backend_of(number);
     let node =
-        |number| S3Made::open(S3MadeOptions::new(other.options_of(number, "/a/prefix"))).unwrap();
+        |number| S3Made::open(S3MadeOptions::new(places.options_of(number, "/a/prefix"))).unwrap();
     made_store_contract(&mut Nodes { node: &node, backend: &backend, number: 0 });
 }
 

@@ -47,7 +47,7 @@ mod names;
 #[cfg(feature = "s3")]
 mod objects;
 #[cfg(feature = "s3")]
-mod objects_other;
+mod objects_in_s3;
 mod own_files;
 #[cfg(feature = "rocksdb")]
 mod oxigraph;

@@ -1,4 +1,4 @@
-//! A copy in a bucket of the S3 server that the environment provides, such as MinIO or Ceph.
+//! A copy in a bucket of an S3 server, which may also be MinIO or Ceph.
 
 use crate::contract::{Kept, contract_with};
 use crate::copy::Copy;
@@ -7,14 +7,14 @@ use abreast_destination::{ObjectsOptions, SinkOptions};
 use abreast_objects::object_store::path::Path as Key;
 use abreast_objects::object_store::{ObjectStore as _, ObjectStoreExt as _};
 use abreast_objects::{Bucket, BucketOptions};
-use abreast_testkit::s3::OtherBucket;
+use abreast_testkit::s3::S3Bucket;
 use futures_util::TryStreamExt as _;
 use std::path::Path;
 
 #[test]
-fn a_bucket_of_another_server_keeps_the_contract() {
-    let name = "objects_other::a_bucket_of_another_server_keeps_the_contract";
-    let Some(OtherBucket { url, settings }) = OtherBucket::provided(name) else { return };
+fn a_bucket_keeps_the_contract() {
+    let name = "objects_in_s3::a_bucket_keeps_the_contract";
+    let Some(S3Bucket { url, settings, .. }) = &S3Bucket::provided(name) else { return };
     let sink = |place: &Path| {
         let url = format!("{url}/{}", place.file_name().unwrap().to_str().unwrap());
         SinkOptions::Objects(ObjectsOptions { url, settings: settings.clone() })

@@ -1,22 +1,22 @@
-//! The S3 server that the environment provides, such as MinIO or Ceph, and what nodes need of it.
+//! Places in an S3 server, which may also be MinIO or Ceph, and what nodes need of the server.
 
 use abreast_objects::object_store::ObjectStore;
 use abreast_objects::object_store::prefix::PrefixStore;
 use abreast_objects::{Bucket, BucketOptions, check_bucket};
-use abreast_testkit::s3::OtherBucket;
+use abreast_testkit::s3::S3Bucket;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) struct Other(OtherBucket);
+pub(crate) struct Places(S3Bucket);
 
-impl Other {
+impl Places {
     pub(crate) fn provided(test: &str) -> Option<Self> {
-        OtherBucket::provided(test).map(Self)
+        S3Bucket::provided(test).map(Self)
     }
 
     /// A place in the bucket, with more of its address.
     pub(crate) fn options_of(&self, number: u32, more: &str) -> BucketOptions {
-        let OtherBucket { url, settings } = self.0.clone();
+        let S3Bucket { url, settings, .. } = self.0.clone();
         BucketOptions { url: format!("{url}/{number}{more}"), settings }
     }
 
@@ -28,7 +28,7 @@ impl Other {
 }
 
 #[test]
-fn another_server_has_what_nodes_need() {
-    let Some(other) = Other::provided("another_server_has_what_nodes_need") else { return };
-    check_bucket(&other.options_of(0, ""), Duration::from_secs(10)).unwrap();
+fn an_s3_server_has_what_nodes_need() {
+    let Some(places) = Places::provided("an_s3_server_has_what_nodes_need") else { return };
+    check_bucket(&places.options_of(0, ""), Duration::from_secs(10)).unwrap();
 }
