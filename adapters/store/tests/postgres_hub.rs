@@ -486,6 +486,36 @@ fn progress_beyond_lost_notifications_is_refused() {
 }
 
 #[test]
+fn a_node_notices_that_its_own_notification_was_lost() {
+    let name = "a_node_notices_that_its_own_notification_was_lost";
+    let Some(programs) = provided(name, PROGRAMS) else { return };
+    let server = Postgres::start(&programs);
+    let url = server.create("own");
+    let lease = Duration::from_secs(600);
+    let hub = node(&url, "one", lease);
+    let topic = hub.open_topic("http://example.org/topic").unwrap();
+    let found = hub.put_target(target(topic, "http://example.org/callback".into())).unwrap();
+    let shards = hub.renew().unwrap().shards;
+    let known = hub.revision().unwrap();
+    let disconnect =
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'own'";
+    server.sql("postgres", disconnect);
+    server.sql("postgres", "CREATE DATABASE kept TEMPLATE own");
+    // The node reads no changes between its notification and the failover.
+    assert_eq!(publish(&hub, topic, bytes("lost")).unwrap(), Offset(1));
+    server.sql("postgres", "ALTER DATABASE own ALLOW_CONNECTIONS false");
+    server.sql("postgres", disconnect);
+    server.sql("postgres", "DROP DATABASE own");
+    server.sql("postgres", "ALTER DATABASE kept RENAME TO own");
+    assert_eq!(publish(&node(&url, "two", lease), topic, bytes("new")).unwrap(), Offset(1));
+    assert_eq!(hub.save_progress(vec![progress(&found, 1)]).unwrap(), [found.id]);
+    assert_eq!(hub.changes_after(known, &shards).unwrap(), None);
+    hub.start_again();
+    assert_eq!(hub.changes_after(known, &shards).unwrap().unwrap().topics.len(), 1);
+    assert_eq!(hub.save_progress(vec![progress(&found, 1)]).unwrap(), []);
+}
+
+#[test]
 fn numbers_that_a_database_lost_are_not_used_again() {
     let name = "numbers_that_a_database_lost_are_not_used_again";
     let Some(programs) = provided(name, PROGRAMS) else { return };

@@ -112,8 +112,10 @@ pub trait HubNodes: Send + Sync {
     fn revision(&self) -> Result<HubRevision, LogError>;
 
     /// Changes after a revision, in shards of this node. May end before the newest revision: call it
-    /// again until `revision` does not grow. `None` if the store does not have the revision: it lost
-    /// the change in a failover or a restore, or the revision is too old to be known.
+    /// again until `revision` does not grow. `None` if the store does not have the revision, or another
+    /// one that this node recorded or read: it lost the change in a failover or a restore, or the
+    /// revision is too old to be known. Progress of this node is refused then, until
+    /// [`HubNodes::start_again`].
     ///
     /// # Errors
     /// When the store fails.
@@ -122,6 +124,10 @@ pub trait HubNodes: Send + Sync {
         known: HubRevision,
         shards: &[HubShard],
     ) -> Result<Option<HubChanges>, LogError>;
+
+    /// Reports that this node has forgotten everything that it recorded and read, and reads it again.
+    /// No progress may be waiting to be recorded.
+    fn start_again(&self);
 
     /// Targets of a shard with larger numbers than `after`, in order, at most `limit`.
     ///

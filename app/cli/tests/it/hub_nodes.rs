@@ -85,12 +85,18 @@ impl Nodes {
 
     fn run(&mut self, number: usize) {
         let address = unused_address();
-        let node = Running::start(&mut self.command(number, &address.to_string()));
+        let log =
+            std::fs::File::options().create(true).append(true).open(self.log(number)).unwrap();
+        let node = Running::start(self.command(number, &address.to_string()).stderr(log));
         self.ports.write().unwrap()[number] = address.port();
         self.running[number] = Some(node);
         eventually("the node is ready", || {
             get(&address.to_string(), "/readyz").is_some_and(|(status, _)| status == 200)
         });
+    }
+
+    fn log(&self, number: usize) -> PathBuf {
+        self.place.join(format!("{number}.log"))
     }
 
     /// Ends a node at once.
@@ -113,6 +119,18 @@ impl Nodes {
 
     fn client(&self) -> Client {
         Client { ports: Arc::clone(&self.ports), token: self.token.clone() }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the test runner shows it")]
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for number in 0..self.running.len() {
+                let log = std::fs::read_to_string(self.log(number)).unwrap_or_default();
+                println!("log of node {number}:\n{log}");
+            }
+        }
     }
 }
 

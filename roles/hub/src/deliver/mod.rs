@@ -45,6 +45,8 @@ use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
+/// Pause before it is checked again whether progress is recorded.
+const SAVING_PAUSE: Duration = Duration::from_millis(20);
 /// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
 
@@ -191,13 +193,22 @@ impl Engine {
     }
 
     /// Forgets all targets and topics, and reads the topics again: the store has lost changes, so
-    /// offsets and numbers in memory may have another meaning now. Blocks.
+    /// offsets and numbers in memory may have another meaning now. Progress that is being recorded is
+    /// refused by the store, so this waits for the refusal. Blocks.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn start_again(&self) -> Result<(), LogError> {
         let own: Vec<Arc<str>> = {
             let mut state = self.lock();
+            while state.saving {
+                drop(state);
+                std::thread::sleep(SAVING_PAUSE);
+                state = self.lock();
+            }
+            if let Some(nodes) = self.store.nodes() {
+                nodes.start_again();
+            }
             state.lanes.abort(|_| true);
             for place in state.table.places() {
                 state.table.remove(place);

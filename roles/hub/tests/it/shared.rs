@@ -266,6 +266,8 @@ impl HubNodes for SharedHub {
         Ok(Some(changes))
     }
 
+    fn start_again(&self) {}
+
     fn targets_in(
         &self,
         shard: HubShard,

@@ -3,6 +3,7 @@
 use super::rows::{offset, read_target, read_verification, target_columns, verification_columns};
 use super::topics::each;
 use crate::postgres::client::Client;
+use crate::postgres::failure::Failure;
 use abreast_core::hub::{ChangedTarget, HubChanges, HubRevision, HubShard, TargetId};
 use abreast_core::{LogError, TopicId};
 use tokio_postgres::types::{ToSql, Type};
@@ -22,28 +23,41 @@ pub(crate) fn revision(client: &Client) -> Result<HubRevision, LogError> {
     Ok(found.first().copied().unwrap_or_default())
 }
 
-/// The known revision as the database has it, and the last revision of the next answer.
-fn bounds(client: &Client, after: i64) -> Result<(Option<u64>, HubRevision), LogError> {
-    const BOUNDS: &str = "SELECT until, (SELECT stamp FROM abreast.revisions WHERE revision = $1), \
+/// The last revision of the next answer; `None` if the database does not have both revisions.
+fn bound(
+    client: &Client,
+    known: HubRevision,
+    seen: HubRevision,
+) -> Result<Option<HubRevision>, LogError> {
+    const BOUND: &str = "SELECT until, (SELECT stamp FROM abreast.revisions WHERE revision = $1), \
+         (SELECT stamp FROM abreast.revisions WHERE revision = $3), \
          (SELECT stamp FROM abreast.revisions WHERE revision = until) \
          FROM (SELECT least(revision, $2) AS until FROM abreast.hub WHERE id = 0) AS hub";
-    let most = after.saturating_add(REVISIONS);
-    let rows = client.query(DOING, BOUNDS, &[(&after, Type::INT8), (&most, Type::INT8)])?;
+    let after = i64::try_from(known.number).unwrap_or(i64::MAX);
+    let (most, last) = (after.saturating_add(REVISIONS), seen.number as i64);
+    let params: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&after, Type::INT8), (&most, Type::INT8), (&last, Type::INT8)];
+    let rows = client.query(DOING, BOUND, &params)?;
     let found = each(DOING, &rows, |row| {
-        let (number, known): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
-        let stamp: Option<i64> = row.try_get(2)?;
-        let until = HubRevision { number: number as u64, stamp: stamp.unwrap_or(0) as u64 };
-        Ok((known.map(|stamp| stamp as u64), until))
+        let stamp = |column| {
+            Ok::<_, Failure>(row.try_get::<_, Option<i64>>(column)?.map(|stamp| stamp as u64))
+        };
+        let number: i64 = row.try_get(0)?;
+        let is_there =
+            stamp(1)? == Some(known.stamp) && (seen.number == 0 || stamp(2)? == Some(seen.stamp));
+        let stamp = stamp(3)?.unwrap_or(0);
+        Ok(is_there.then_some(HubRevision { number: number as u64, stamp }))
     })?;
-    Ok(found.first().copied().unwrap_or_default())
+    Ok(found.first().copied().flatten())
 }
 
-/// Changes after a revision; `None` if the database does not have this revision. Revisions become
+/// Changes after a revision; `None` if the database does not have this revision or `seen`. Revisions become
 /// visible in their order, because the row of the hub is locked until a transaction ends; the rows
 /// that are read after the newest revision have all its changes.
 pub(crate) fn after(
     client: &Client,
     known: HubRevision,
+    seen: HubRevision,
     shards: &[HubShard],
 ) -> Result<Option<HubChanges>, LogError> {
     const TARGETS: &str =
@@ -52,12 +66,8 @@ pub(crate) fn after(
         verification_columns!(),
         " WHERE revision > $1 AND revision <= $2 AND shard = ANY ($3) ORDER BY id"
     );
-    let after = i64::try_from(known.number).unwrap_or(i64::MAX);
-    let (stamp, revision) = bounds(client, after)?;
-    if stamp != Some(known.stamp) {
-        return Ok(None);
-    }
-    let until = revision.number as i64;
+    let Some(revision) = bound(client, known, seen)? else { return Ok(None) };
+    let (after, until) = (known.number as i64, revision.number as i64);
     let mut changes = HubChanges { revision, ..HubChanges::default() };
     if until <= after {
         return Ok(Some(changes));

@@ -7,6 +7,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::leases::NodeOptions;
 use crate::postgres::shared_values::random_number;
 pub(crate) use crate::postgres::shared_values::{Param, database_now};
+use abreast_core::hub::HubRevision;
 use abreast_core::{ErrorKind, LogError, NodeRole, NodeRoles};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,12 +22,36 @@ pub(crate) struct Node {
     /// Number of the present lease, if there was one.
     id: Mutex<Option<i64>>,
     namesakes: Mutex<Namesakes>,
+    /// The newest revision of the hub that this process recorded or read.
+    seen: Mutex<HubRevision>,
 }
 
 impl Node {
     pub(crate) fn new(options: NodeOptions) -> Self {
         let NodeOptions { name, lease, roles } = options;
-        Self { name, lease, roles, id: Mutex::new(None), namesakes: Mutex::default() }
+        let (id, namesakes, seen) = (Mutex::new(None), Mutex::default(), Mutex::default());
+        Self { name, lease, roles, id, namesakes, seen }
+    }
+
+    /// The newest revision that this process recorded or read. A database without it lost changes
+    /// that this process knows; number 0 before the first.
+    pub(crate) fn seen(&self) -> HubRevision {
+        *self.lock_seen()
+    }
+
+    pub(crate) fn saw(&self, revision: HubRevision) {
+        let mut seen = self.lock_seen();
+        if revision.number > seen.number {
+            *seen = revision;
+        }
+    }
+
+    pub(crate) fn forget_seen(&self) {
+        *self.lock_seen() = HubRevision::default();
+    }
+
+    fn lock_seen(&self) -> MutexGuard<'_, HubRevision> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this node delivers to a part of the targets.

@@ -2,7 +2,7 @@
 
 use super::changes;
 use super::node::{Param, database_now, first};
-use super::rows::{read_target, read_verification, target_page, verification_columns};
+use super::rows::{read_seen, read_target, read_verification, target_page, verification_columns};
 use super::store::PostgresHub;
 use super::topics::{each, limit_column};
 use crate::postgres::client::Client;
@@ -105,7 +105,9 @@ impl HubNodes for PostgresHub {
     }
 
     fn revision(&self) -> Result<HubRevision, LogError> {
-        changes::revision(&self.client)
+        let revision = changes::revision(&self.client)?;
+        self.node.saw(revision);
+        Ok(revision)
     }
 
     fn changes_after(
@@ -113,7 +115,15 @@ impl HubNodes for PostgresHub {
         known: HubRevision,
         shards: &[HubShard],
     ) -> Result<Option<HubChanges>, LogError> {
-        changes::after(&self.client, known, shards)
+        let changes = changes::after(&self.client, known, self.node.seen(), shards)?;
+        if let Some(changes) = &changes {
+            self.node.saw(changes.revision);
+        }
+        Ok(changes)
+    }
+
+    fn start_again(&self) {
+        self.node.forget_seen();
     }
 
     fn targets_in(
@@ -127,7 +137,9 @@ impl HubNodes for PostgresHub {
         let limit = limit_column(limit);
         let params: [Param<'_>; 3] =
             [(&(shard.0 as i16), Type::INT2), (&after.0, Type::INT8), (&limit, Type::INT8)];
-        each(DOING, &self.client.query(DOING, SQL, &params)?, read_target)
+        let rows = self.client.query(DOING, SQL, &params)?;
+        self.node.saw(read_seen(&rows).map_err(|failure| failure.into_error(DOING))?);
+        each(DOING, &rows, read_target)
     }
 
     fn verifications_in(

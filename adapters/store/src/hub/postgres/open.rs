@@ -28,6 +28,7 @@ impl PostgresDatabase {
             cached: None,
             pruned: None,
             batch: 0,
+            revision: None,
             attempts: Attempts::default(),
         };
         let taken = Arc::clone(&queue);

@@ -3,8 +3,8 @@
 use crate::hub::numbers::{cut, kind_of, mode_of};
 use crate::postgres::failure::Failure;
 use abreast_core::hub::{
-    HUB_SHARDS, HubShard, NewVerification, Secret, Target, TargetId, TargetKind, Topic,
-    Verification, VerificationId,
+    HUB_SHARDS, HubRevision, HubShard, NewVerification, Secret, Target, TargetId, TargetKind,
+    Topic, Verification, VerificationId,
 };
 use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
@@ -12,10 +12,20 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tokio_postgres::Row;
 
-/// Columns of a topic, in the order [`read_topic`] expects.
+/// The revision of the hub that a statement reads, as the last two columns of [`read_seen`].
+macro_rules! seen_columns {
+    () => {
+        ", (SELECT revision FROM abreast.hub WHERE id = 0), (SELECT stamp FROM abreast.hub WHERE id = 0)"
+    };
+}
+/// Columns of a topic, in the order [`read_topic`] expects, and of [`read_seen`].
 macro_rules! topic_columns {
     () => {
-        "SELECT id, url, created, head, trimmed, bytes FROM abreast.topics"
+        concat!(
+            "SELECT id, url, created, head, trimmed, bytes",
+            $crate::hub::postgres::rows::seen_columns!(),
+            " FROM abreast.topics"
+        )
     };
 }
 /// Columns of a target, in the order [`read_target`] expects.
@@ -25,13 +35,15 @@ macro_rules! target_columns {
          first_failed, next_at, replayed FROM abreast.targets JOIN abreast.progress USING (shard, id)"
     };
 }
-/// A page of targets with the columns of [`read_target`]. The targets are chosen first, by an index:
+/// A page of targets with the columns of [`read_target`] and [`read_seen`]. The targets are chosen first, by an index:
 /// the planner would sort all joined rows.
 macro_rules! target_page {
     ($chosen:literal) => {
         concat!(
             "SELECT id, topic_id, kind, address, secret, lease_until, created, generation, cursor, attempts, \
-             first_failed, next_at, replayed FROM (SELECT * FROM abreast.targets WHERE ",
+             first_failed, next_at, replayed",
+            $crate::hub::postgres::rows::seen_columns!(),
+            " FROM (SELECT * FROM abreast.targets WHERE ",
             $chosen,
             ") AS targets JOIN abreast.progress USING (shard, id) ORDER BY id"
         )
@@ -51,7 +63,8 @@ macro_rules! notification_columns {
     };
 }
 pub(crate) use {
-    notification_columns, target_columns, target_page, topic_columns, verification_columns,
+    notification_columns, seen_columns, target_columns, target_page, topic_columns,
+    verification_columns,
 };
 
 /// Bytes of a URL's hash in the tables.
@@ -76,6 +89,13 @@ pub(crate) fn numbered(last: i64, shard: HubShard) -> i64 {
 /// The column `shard` of a target with this number.
 pub(crate) fn shard_column(id: TargetId) -> i16 {
     HubShard::of_target(id).0 as i16
+}
+
+/// The revision of the hub that a statement read; number 0 without rows.
+pub(crate) fn read_seen(rows: &[Row]) -> Result<HubRevision, Failure> {
+    let Some(row) = rows.first() else { return Ok(HubRevision::default()) };
+    let (number, stamp): (i64, i64) = (row.try_get(row.len() - 2)?, row.try_get(row.len() - 1)?);
+    Ok(HubRevision { number: number as u64, stamp: stamp as u64 })
 }
 
 pub(crate) fn read_topic(row: &Row) -> Result<Topic, Failure> {

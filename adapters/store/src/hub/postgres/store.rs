@@ -116,7 +116,9 @@ impl HubStore for PostgresHub {
     }
 
     fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
-        topics::page(&self.client, after, limit)
+        let (topics, seen) = topics::page(&self.client, after, limit)?;
+        self.node.saw(seen);
+        Ok(topics)
     }
 
     fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
@@ -265,7 +267,9 @@ impl TopicLog for PostgresHub {
     }
 
     fn head(&self, topic: TopicId) -> Result<Offset, LogError> {
-        topics::head(&self.client, topic)
+        let (head, seen) = topics::head(&self.client, topic)?;
+        self.node.saw(seen);
+        Ok(head)
     }
 
     fn read(

@@ -1,7 +1,8 @@
 //! Notifications of topics: recording and trimming.
 
 use super::rows::{
-    notification_columns, offset, read_notification, read_topic, topic_columns, url_hash,
+    notification_columns, offset, read_notification, read_seen, read_topic, seen_columns,
+    topic_columns, url_hash,
 };
 use super::transaction::{Answer, HubTransaction, Published, check_texts, next_number};
 use crate::hub::numbers::{READ_BYTES_MAX, TRIM_MAX};
@@ -10,7 +11,7 @@ use crate::postgres::client::Client;
 use crate::postgres::failure::Failure;
 use crate::postgres::statements::Statements;
 use crate::postgres::values::params;
-use abreast_core::hub::{Topic, check_notification, check_topic_url, no_topic};
+use abreast_core::hub::{HubRevision, Topic, check_notification, check_topic_url, no_topic};
 use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
@@ -199,22 +200,28 @@ pub(crate) fn one(client: &Client, id: TopicId) -> Result<Option<Topic>, LogErro
     each("cannot read a topic", &rows, read_topic).map(|mut found| found.pop())
 }
 
-pub(crate) fn page(client: &Client, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
+/// A page of topics, and the revision that has them.
+pub(crate) fn page(
+    client: &Client,
+    after: TopicId,
+    limit: usize,
+) -> Result<(Vec<Topic>, HubRevision), LogError> {
+    const DOING: &str = "cannot read the topics";
     const SQL: &str = concat!(topic_columns!(), " WHERE id > $1 ORDER BY id LIMIT $2");
     let limit = limit_column(limit);
-    let rows = client.query(
-        "cannot read the topics",
-        SQL,
-        &[(&after.0, Type::INT8), (&limit, Type::INT8)],
-    )?;
-    each("cannot read the topics", &rows, read_topic)
+    let rows = client.query(DOING, SQL, &[(&after.0, Type::INT8), (&limit, Type::INT8)])?;
+    let seen = read_seen(&rows).map_err(|failure| failure.into_error(DOING))?;
+    Ok((each(DOING, &rows, read_topic)?, seen))
 }
 
-pub(crate) fn head(client: &Client, topic: TopicId) -> Result<Offset, LogError> {
-    const SQL: &str = "SELECT head FROM abreast.topics WHERE id = $1";
-    let rows = client.query("cannot read a topic", SQL, &[(&topic.0, Type::INT8)])?;
-    let found = each("cannot read a topic", &rows, |row| offset(row, 0))?;
-    found.first().copied().ok_or_else(|| no_topic(topic))
+/// The last offset of a topic, and the revision that has it.
+pub(crate) fn head(client: &Client, topic: TopicId) -> Result<(Offset, HubRevision), LogError> {
+    const DOING: &str = "cannot read a topic";
+    const SQL: &str = concat!("SELECT head", seen_columns!(), " FROM abreast.topics WHERE id = $1");
+    let rows = client.query(DOING, SQL, &[(&topic.0, Type::INT8)])?;
+    let seen = read_seen(&rows).map_err(|failure| failure.into_error(DOING))?;
+    let found = each(DOING, &rows, |row| offset(row, 0))?;
+    Ok((found.first().copied().ok_or_else(|| no_topic(topic))?, seen))
 }
 
 /// Notifications after an offset, up to [`READ_BYTES_MAX`] bytes, but at least one.

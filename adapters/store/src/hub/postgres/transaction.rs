@@ -50,6 +50,8 @@ pub(crate) enum NodeLease {
 #[derive(Default)]
 pub(crate) struct HubState {
     pub(crate) revision: i64,
+    /// The stamp of the revision, if the transaction records one.
+    pub(crate) stamp: i64,
     pub(crate) topic_count: i64,
     pub(crate) targets: i64,
     pub(crate) verifications: i64,
@@ -74,6 +76,7 @@ impl HubState {
     pub(crate) fn read(row: &Row, topics: TopicStates) -> Result<Self, Failure> {
         Ok(Self {
             revision: row.try_get(2)?,
+            stamp: 0,
             topic_count: row.try_get(3)?,
             targets: row.try_get(4)?,
             verifications: row.try_get(5)?,
@@ -96,7 +99,9 @@ impl HubTransaction<'_> {
 
     /// Writes the row of the hub, with a new stamp of the revision.
     pub(crate) fn store_hub(&mut self) -> Result<(), Failure> {
-        let (known, stamp) = (&self.known, stamp(self.now));
+        let stamp = stamp(self.now);
+        self.known.stamp = stamp;
+        let known = &self.known;
         self.statements.write(
             "INSERT INTO abreast.revisions (revision, stamp) VALUES ($1, $2)",
             params![known.revision => INT8, stamp => INT8],

@@ -14,6 +14,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::problem::copy_of;
 use crate::postgres::statements::Statements;
 use crate::postgres::values::params;
+use abreast_core::hub::HubRevision;
 use abreast_core::{Clock, ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;
@@ -43,6 +44,8 @@ pub(crate) struct HubWriter {
     pub(crate) pruned: Option<Instant>,
     /// Number of the last batch.
     pub(crate) batch: i64,
+    /// The revision that the present batch records, if it changes the hub.
+    pub(crate) revision: Option<HubRevision>,
     pub(crate) attempts: Attempts,
 }
 
@@ -105,6 +108,7 @@ impl HubWriter {
     /// Records a group in one transaction, and repeats it while that may help.
     fn record(&mut self, group: &mut [Job]) -> Result<(), LogError> {
         self.batch += 1;
+        self.revision = None;
         let mut attempts = std::mem::take(&mut self.attempts);
         let client = Arc::clone(&self.client);
         let recorded = attempts.repeat("cannot record changes", |unknown| {
@@ -113,6 +117,9 @@ impl HubWriter {
         });
         self.attempts = attempts;
         self.cached = *recorded?;
+        if let Some(revision) = self.revision {
+            self.node.saw(revision);
+        }
         Ok(())
     }
 
@@ -150,7 +157,7 @@ impl HubWriter {
         };
         let records_progress = group.iter().any(|job| job.needs == Needs::Progress);
         let node = match self.node.id().filter(|_| records_progress) {
-            Some(id) => Some(lock_node(&mut statements, id)?),
+            Some(id) => Some(lock_node(&mut statements, id, self.node.seen())?),
             None => None,
         };
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
@@ -175,6 +182,8 @@ impl HubWriter {
         if locks {
             targets::trim_ended(&mut run)?;
             run.store_hub()?;
+            let (number, stamp) = (run.known.revision as u64, run.known.stamp as u64);
+            self.revision = Some(HubRevision { number, stamp });
         }
         self.sign(&mut run)?;
         run.statements.send()?;
@@ -239,14 +248,21 @@ fn load(
 }
 
 /// Locks the row of a node until the transaction ends: other nodes cannot take its shards meanwhile.
-fn lock_node(statements: &mut Statements<'_>, id: i64) -> Result<NodeLease, Failure> {
+/// A node also has no lease if the database lost the last revision that the node has seen: its
+/// progress is about notifications that were lost.
+fn lock_node(
+    statements: &mut Statements<'_>,
+    id: i64,
+    seen: HubRevision,
+) -> Result<NodeLease, Failure> {
     let found = statements.query_first(
         concat!(
             "SELECT id FROM abreast.nodes WHERE id = $1 AND until > ",
             database_now!(),
-            " FOR SHARE"
+            " AND ($2 = 0 OR EXISTS (SELECT FROM abreast.revisions WHERE revision = $2 AND stamp = $3)) \
+             FOR SHARE"
         ),
-        &params![id => INT8],
+        &params![id => INT8, seen.number as i64 => INT8, seen.stamp as i64 => INT8],
     )?;
     Ok(found.map_or(NodeLease::Over, |_| NodeLease::Valid(id)))
 }
