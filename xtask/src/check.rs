@@ -17,7 +17,7 @@ const FUZZ_SECONDS_EACH: u32 = 20;
 type Step = (&'static str, fn() -> Result<()>);
 
 /// Checks without a test run.
-const QUICK_STEPS: [Step; 11] = [
+const QUICK_STEPS: [Step; 12] = [
     ("fmt", || {
         process::run(&mut cargo(&["fmt", "--all", "--check"]))
             .context("help: run `cargo fmt --all`")
@@ -31,6 +31,8 @@ const QUICK_STEPS: [Step; 11] = [
     ("faults", faults::check),
     ("generated files", generated::check),
     ("clippy", || clippy(&["--workspace"])),
+    // Code that only a feature uses must not remain in a build without features.
+    ("clippy without features", || clippy(&["--package", "abreast", "--no-default-features"])),
     ("doc", || {
         process::run(
             cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
@@ -42,9 +44,7 @@ const QUICK_STEPS: [Step; 11] = [
 const TEST_STEPS: [Step; 1] =
     [("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") })];
 
-const MORE_STEPS: [Step; 6] = [
-    // Code that only a feature uses must not remain in a build without features.
-    ("clippy without features", || clippy(&["--package", "abreast", "--no-default-features"])),
+const MORE_STEPS: [Step; 5] = [
     ("dependencies", deny),
     ("each feature", each_feature),
     ("oldest Rust", oldest_rust),

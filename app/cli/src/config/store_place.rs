@@ -40,6 +40,7 @@ impl StorePlace {
     }
 
     /// The place for messages, without a password.
+    #[cfg(feature = "postgres")]
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Folder(folder) => folder.display().to_string(),

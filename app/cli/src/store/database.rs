@@ -267,7 +267,7 @@ mod connected {
 mod connected {
     use super::{
         Arc, ChangeLog, Checked, Clock, DatabaseConfig, HubStore, Inspected, Lease, Records,
-        Result, Timestamp, WorkOnRequest,
+        Result, SharedSets, Timestamp, WorkOnRequest,
     };
     use anyhow::bail;
 

@@ -35,6 +35,7 @@ pub(crate) enum Task {
     /// To read or change existing data; creates neither folder nor store.
     Read,
     /// To copy existing data to another store; creates neither folder nor store.
+    #[cfg(feature = "postgres")]
     Move,
 }
 
@@ -55,6 +56,7 @@ impl Task {
                 ),
                 10,
             ),
+            #[cfg(feature = "postgres")]
             Self::Move => {
                 (format!("another abreast uses the store `{shown}` (help: stop it first)"), 10)
             }
@@ -206,7 +208,7 @@ impl Stores {
 
     /// As [`Self::open`], with the error if another process has the folder.
     fn open_as(data: &Path, task: Task, locked: ExitCodeError) -> Result<Self> {
-        let is_existing = matches!(task, Task::Read | Task::Move);
+        let is_existing = !matches!(task, Task::Serve | Task::Build | Task::Record);
         refuse_database(data, THROUGH_A_SERVER)?;
         abreast_maintenance::refuse_backup(data)?;
         if data.join(MIGRATION).exists() {
