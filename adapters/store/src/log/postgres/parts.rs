@@ -19,8 +19,9 @@ const READ_MAX: i64 = 5_000;
 const READ_BYTES: i64 = 512 << 10;
 /// Characters by which the index orders keys.
 const ORDERED: usize = 500;
-/// Parts that are read before a part is read ahead: most reads end earlier.
-const READ_ALONE: usize = 2;
+/// Parts that are read before a part is read ahead: most reads end earlier, also reads of a page with a
+/// thousand changes. A read that stops waits until the part that is read ahead is there.
+const READ_ALONE: usize = 3;
 
 /// Reads parts until `read` returns `None` or a visit stops. After some parts, a thread reads the next
 /// part while one is visited.
@@ -225,5 +226,34 @@ impl Client {
             drop(statements.commit());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_of_a_thousand_rows_reads_nothing_ahead() {
+        const WANTED: i64 = 1_000;
+        let (mut sizes, mut visited, mut last) = (vec![READ_FIRST], 0, READ_FIRST);
+        while sizes.iter().sum::<i64>() < WANTED {
+            last = next_size(last, &[]);
+            sizes.push(last);
+        }
+        let mut reads = 0;
+        let done = in_parts(
+            || {
+                reads += 1;
+                Ok::<_, LogError>(Some(Vec::new()))
+            },
+            |_| {
+                visited += 1;
+                let is_last = visited == sizes.len();
+                Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            },
+        );
+        assert!(done.is_ok());
+        assert_eq!(reads, sizes.len());
     }
 }
