@@ -85,11 +85,11 @@ impl ChangeTopic {
         topics: &dyn TopicLog,
         options: &NotifyOptions,
     ) -> Result<Option<Range>, LogError> {
-        if self.uncertain {
-            // An empty topic remains at its start.
-            self.notified = last_notified(topics, self.topic)?.unwrap_or(self.notified);
-            self.uncertain = false;
-        }
+        // An empty topic remains at its start.
+        let recorded = last_notified(topics, self.topic)?.unwrap_or(self.notified);
+        // The store may have lost notifications in a failover.
+        self.notified = if self.uncertain { recorded } else { recorded.min(self.notified) };
+        self.uncertain = false;
         let head = log.head(self.set)?;
         if head.importing {
             // Clients cannot read the set until its base is complete.

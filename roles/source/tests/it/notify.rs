@@ -394,6 +394,78 @@ fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
     assert_eq!(assert_chain(&world, &*topics, &publisher()), 8);
 }
 
+/// Topics whose store is replaced by a copy without the last notifications.
+struct Replaced {
+    stores: [SqliteHub; 2],
+    is_copied: AtomicBool,
+    is_replaced: AtomicBool,
+}
+
+impl Replaced {
+    fn store(&self) -> &SqliteHub {
+        &self.stores[usize::from(self.is_replaced.load(Ordering::Relaxed))]
+    }
+}
+
+impl TopicLog for Replaced {
+    fn open_topic(&self, url: &str) -> Result<TopicId, LogError> {
+        let [first, copy] = &self.stores;
+        let topic = first.open_topic(url)?;
+        assert_eq!(copy.open_topic(url)?, topic);
+        Ok(topic)
+    }
+
+    fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone) {
+        if self.is_copied.load(Ordering::Relaxed) {
+            let copied = abreast_core::publish(&self.stores[1], topic, notification.clone());
+            assert!(copied.is_ok());
+        }
+        self.store().publish_then(topic, notification, done);
+    }
+
+    fn head(&self, topic: TopicId) -> Result<Offset, LogError> {
+        self.store().head(topic)
+    }
+
+    fn read(
+        &self,
+        topic: TopicId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<Notification>, LogError> {
+        self.store().read(topic, after, limit)
+    }
+
+    fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
+        self.store().trim(topic, up_to)
+    }
+}
+
+#[test]
+fn changes_whose_notification_was_lost_are_notified_again() {
+    let world = World::begun();
+    let path = world.temporary.path().join("copy.db");
+    let copy = SqliteHub::open(&path, Arc::new(SystemClock)).unwrap();
+    let topics = Arc::new(Replaced {
+        stores: [hub_store(&world), copy],
+        is_copied: AtomicBool::new(true),
+        is_replaced: AtomicBool::new(false),
+    });
+    let told = Notifications { framework: false, ..Notifications::at([HUB]) };
+    let log: Arc<dyn TopicLog> = topics.clone();
+    let notifier = start_with(&world, notifying(&world, told), &log, prompt());
+    put(&world, 0..1);
+    told_up_to(&*topics, 1);
+    topics.is_copied.store(false, Ordering::Relaxed);
+    put(&world, 1..3);
+    told_up_to(&*topics, 3);
+    topics.is_replaced.store(true, Ordering::Relaxed);
+    put(&world, 3..4);
+    told_up_to(&*topics, 4);
+    notifier.stop();
+    assert_eq!(ranges(&*topics), [(0, 1), (1, 4)]);
+}
+
 #[test]
 fn a_set_notifies_nothing_before_its_base_is_complete() {
     let world = World::new();
