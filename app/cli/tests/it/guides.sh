@@ -11,8 +11,10 @@ until_so() {
   done
 }
 
-# Answers with any status: a server that listens.
-ready() { until_so command curl -s -o "$HOME/.ready" "$1"; }
+# Answers with any status: a server that listens, and has read its sets.
+ready() { until_so is_listening "$1"; }
+
+is_listening() { command curl -s "$1" > "$HOME/.ready" && ! grep -q 'is being read' "$HOME/.ready"; }
 
 is_read() { command curl -sf "$1/readyz" > "$HOME/.ready" && ! grep -q 'is being read' "$HOME/.ready"; }
 
