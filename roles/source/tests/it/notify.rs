@@ -398,12 +398,12 @@ fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
 struct Replaced {
     stores: [SqliteHub; 2],
     is_copied: AtomicBool,
-    is_replaced: AtomicBool,
+    lost_last: AtomicBool,
 }
 
 impl Replaced {
     fn store(&self) -> &SqliteHub {
-        &self.stores[usize::from(self.is_replaced.load(Ordering::Relaxed))]
+        &self.stores[usize::from(self.lost_last.load(Ordering::Relaxed))]
     }
 }
 
@@ -449,7 +449,7 @@ fn changes_whose_notification_was_lost_are_notified_again() {
     let topics = Arc::new(Replaced {
         stores: [hub_store(&world), copy],
         is_copied: AtomicBool::new(true),
-        is_replaced: AtomicBool::new(false),
+        lost_last: AtomicBool::new(false),
     });
     let told = Notifications { framework: false, ..Notifications::at([HUB]) };
     let log: Arc<dyn TopicLog> = topics.clone();
@@ -459,7 +459,7 @@ fn changes_whose_notification_was_lost_are_notified_again() {
     topics.is_copied.store(false, Ordering::Relaxed);
     put(&world, 1..3);
     told_up_to(&*topics, 3);
-    topics.is_replaced.store(true, Ordering::Relaxed);
+    topics.lost_last.store(true, Ordering::Relaxed);
     put(&world, 3..4);
     told_up_to(&*topics, 4);
     notifier.stop();
