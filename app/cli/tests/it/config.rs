@@ -3,6 +3,7 @@
 use crate::world::abreast;
 use abreast_testkit::run;
 use std::fs;
+#[cfg(feature = "postgres")]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;

@@ -43,6 +43,7 @@ mod guides;
 mod hostile_text;
 mod hub_interop;
 mod hub_kills;
+#[cfg(feature = "postgres")]
 mod hub_nodes;
 mod import_packed;
 mod init;
@@ -83,6 +84,7 @@ mod same_words;
 mod schedulers;
 mod sdshare_server;
 mod selection;
+#[cfg(all(feature = "postgres", feature = "s3", feature = "xmpp"))]
 mod serve_nodes;
 mod service;
 mod session;

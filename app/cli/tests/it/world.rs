@@ -16,6 +16,7 @@ pub(crate) fn abreast() -> Command {
 }
 
 /// The program of an earlier version, if the caller has one: nodes are upgraded from it.
+#[cfg(all(feature = "postgres", feature = "s3", feature = "xmpp"))]
 pub(crate) fn former_abreast() -> Option<Command> {
     let mut command = Command::new(std::env::var_os("ABREAST_TEST_FORMER")?);
     without_settings(&mut command);
