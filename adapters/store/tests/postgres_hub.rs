@@ -487,32 +487,60 @@ fn progress_beyond_lost_notifications_is_refused() {
 
 #[test]
 fn a_node_notices_that_its_own_notification_was_lost() {
+    type Meanwhile = fn(&PostgresHub, TopicId);
     let name = "a_node_notices_that_its_own_notification_was_lost";
     let Some(programs) = provided(name, PROGRAMS) else { return };
     let server = Postgres::start(&programs);
-    let url = server.create("own");
     let lease = Duration::from_secs(600);
-    let hub = node(&url, "one", lease);
-    let topic = hub.open_topic("http://example.org/topic").unwrap();
-    let found = hub.put_target(target(topic, "http://example.org/callback".into())).unwrap();
-    let shards = hub.renew().unwrap().shards;
-    let known = hub.revision().unwrap();
+    // How many notifications others record, and what the node does before it asks for changes.
+    let cases: [(&str, u64, Meanwhile); 5] = [
+        ("nothing", 1, |_, _| {}),
+        ("polls the same number", 1, |hub, _| {
+            hub.revision().unwrap();
+        }),
+        ("polls", 5, |hub, _| {
+            hub.revision().unwrap();
+        }),
+        ("reads", 5, |hub, topic| {
+            hub.head(topic).unwrap();
+            hub.topics(TopicId(0), 10).unwrap();
+            (0..1_024).for_each(|shard| drop(hub.targets_in(HubShard(shard), TargetId(0), 10)));
+        }),
+        ("publishes", 5, |hub, topic| {
+            publish(hub, topic, bytes("own")).unwrap();
+        }),
+    ];
     let disconnect =
         "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'own'";
-    server.sql("postgres", disconnect);
-    server.sql("postgres", "CREATE DATABASE kept TEMPLATE own");
-    // The node reads no changes between its notification and the failover.
-    assert_eq!(publish(&hub, topic, bytes("lost")).unwrap(), Offset(1));
-    server.sql("postgres", "ALTER DATABASE own ALLOW_CONNECTIONS false");
-    server.sql("postgres", disconnect);
-    server.sql("postgres", "DROP DATABASE own");
-    server.sql("postgres", "ALTER DATABASE kept RENAME TO own");
-    assert_eq!(publish(&node(&url, "two", lease), topic, bytes("new")).unwrap(), Offset(1));
-    assert_eq!(hub.save_progress(vec![progress(&found, 1)]).unwrap(), [found.id]);
-    assert_eq!(hub.changes_after(known, &shards).unwrap(), None);
-    hub.start_again();
-    assert_eq!(hub.changes_after(known, &shards).unwrap().unwrap().topics.len(), 1);
-    assert_eq!(hub.save_progress(vec![progress(&found, 1)]).unwrap(), []);
+    for (case, others, meanwhile) in cases {
+        let url = server.create("own");
+        let hub = node(&url, "one", lease);
+        let topic = hub.open_topic("http://example.org/topic").unwrap();
+        let found = hub.put_target(target(topic, "http://example.org/callback".into())).unwrap();
+        let shards = hub.renew().unwrap().shards;
+        let known = hub.revision().unwrap();
+        server.sql("postgres", disconnect);
+        server.sql("postgres", "CREATE DATABASE kept TEMPLATE own");
+        // The node reads no changes between its notification and the failover.
+        assert_eq!(publish(&hub, topic, bytes("lost")).unwrap(), Offset(1));
+        server.sql("postgres", "ALTER DATABASE own ALLOW_CONNECTIONS false");
+        server.sql("postgres", disconnect);
+        server.sql("postgres", "DROP DATABASE own");
+        server.sql("postgres", "ALTER DATABASE kept RENAME TO own");
+        let other = node(&url, "two", lease);
+        for number in 1..=others {
+            assert_eq!(publish(&other, topic, bytes("new")).unwrap(), Offset(number));
+        }
+        meanwhile(&hub, topic);
+        let refused = hub.save_progress(vec![progress(&found, 1)]).unwrap();
+        assert_eq!(refused, [found.id], "{case}");
+        assert_eq!(hub.changes_after(known, &shards).unwrap(), None, "{case}");
+        hub.start_again();
+        assert_eq!(hub.changes_after(known, &shards).unwrap().unwrap().topics.len(), 1, "{case}");
+        assert_eq!(hub.save_progress(vec![progress(&found, 1)]).unwrap(), [], "{case}");
+        drop((hub, other));
+        server.sql("postgres", "DROP DATABASE own WITH (FORCE)");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Changes of all nodes, in the order of the hub's revisions.
 
+use super::node::{Seen, has_seen};
 use super::rows::{offset, read_target, read_verification, target_columns, verification_columns};
 use super::topics::each;
 use crate::postgres::client::Client;
@@ -23,41 +24,46 @@ pub(crate) fn revision(client: &Client) -> Result<HubRevision, LogError> {
     Ok(found.first().copied().unwrap_or_default())
 }
 
-/// The last revision of the next answer; `None` if the database does not have both revisions.
+/// The last revision of the next answer; `None` if the database does not have all these revisions.
 fn bound(
     client: &Client,
     known: HubRevision,
-    seen: HubRevision,
+    seen: &Seen,
 ) -> Result<Option<HubRevision>, LogError> {
-    const BOUND: &str = "SELECT until, (SELECT stamp FROM abreast.revisions WHERE revision = $1), \
-         (SELECT stamp FROM abreast.revisions WHERE revision = $3), \
-         (SELECT stamp FROM abreast.revisions WHERE revision = until) \
-         FROM (SELECT least(revision, $2) AS until FROM abreast.hub WHERE id = 0) AS hub";
+    const BOUND: &str = concat!(
+        "SELECT until, (SELECT stamp FROM abreast.revisions WHERE revision = $1), ",
+        has_seen!("$3", "$4"),
+        ", (SELECT stamp FROM abreast.revisions WHERE revision = until) \
+         FROM (SELECT least(revision, $2) AS until FROM abreast.hub WHERE id = 0) AS hub"
+    );
     let after = i64::try_from(known.number).unwrap_or(i64::MAX);
-    let (most, last) = (after.saturating_add(REVISIONS), seen.number as i64);
-    let params: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&after, Type::INT8), (&most, Type::INT8), (&last, Type::INT8)];
+    let most = after.saturating_add(REVISIONS);
+    let params: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&after, Type::INT8),
+        (&most, Type::INT8),
+        (&seen.numbers, Type::INT8_ARRAY),
+        (&seen.stamps, Type::INT8_ARRAY),
+    ];
     let rows = client.query(DOING, BOUND, &params)?;
     let found = each(DOING, &rows, |row| {
         let stamp = |column| {
             Ok::<_, Failure>(row.try_get::<_, Option<i64>>(column)?.map(|stamp| stamp as u64))
         };
         let number: i64 = row.try_get(0)?;
-        let is_there =
-            stamp(1)? == Some(known.stamp) && (seen.number == 0 || stamp(2)? == Some(seen.stamp));
+        let is_there = stamp(1)? == Some(known.stamp) && row.try_get(2)?;
         let stamp = stamp(3)?.unwrap_or(0);
         Ok(is_there.then_some(HubRevision { number: number as u64, stamp }))
     })?;
     Ok(found.first().copied().flatten())
 }
 
-/// Changes after a revision; `None` if the database does not have this revision or `seen`. Revisions become
+/// Changes after a revision; `None` if the database lacks this revision or one of `seen`. Revisions become
 /// visible in their order, because the row of the hub is locked until a transaction ends; the rows
 /// that are read after the newest revision have all its changes.
 pub(crate) fn after(
     client: &Client,
     known: HubRevision,
-    seen: HubRevision,
+    seen: &Seen,
     shards: &[HubShard],
 ) -> Result<Option<HubChanges>, LogError> {
     const TARGETS: &str =

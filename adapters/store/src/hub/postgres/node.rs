@@ -9,10 +9,15 @@ use crate::postgres::shared_values::random_number;
 pub(crate) use crate::postgres::shared_values::{Param, database_now};
 use abreast_core::hub::HubRevision;
 use abreast_core::{ErrorKind, LogError, NodeRole, NodeRoles};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+
+/// Most revisions that are remembered until the database is found to have them; the oldest are
+/// forgotten first.
+const SEEN_MAX: usize = 100_000;
 
 /// This process among the nodes.
 pub(crate) struct Node {
@@ -22,9 +27,31 @@ pub(crate) struct Node {
     /// Number of the present lease, if there was one.
     id: Mutex<Option<i64>>,
     namesakes: Mutex<Namesakes>,
-    /// The newest revision of the hub that this process recorded or read.
-    seen: Mutex<HubRevision>,
+    /// Numbers and stamps of revisions of the hub that this process recorded or read.
+    seen: Mutex<BTreeSet<(u64, u64)>>,
 }
+
+/// Revisions that a database has if it lost nothing that this process knows, as columns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) numbers: Vec<i64>,
+    pub(crate) stamps: Vec<i64>,
+}
+
+/// A condition that the database has the revisions of [`Seen`], given as these two parameters.
+macro_rules! has_seen {
+    ($numbers:literal, $stamps:literal) => {
+        concat!(
+            "NOT EXISTS (SELECT FROM unnest(",
+            $numbers,
+            "::bigint[], ",
+            $stamps,
+            "::bigint[]) AS seen (number, random) WHERE NOT EXISTS \
+             (SELECT FROM abreast.revisions WHERE revision = seen.number AND stamp = seen.random))"
+        )
+    };
+}
+pub(crate) use has_seen;
 
 impl Node {
     pub(crate) fn new(options: NodeOptions) -> Self {
@@ -33,24 +60,47 @@ impl Node {
         Self { name, lease, roles, id, namesakes, seen }
     }
 
-    /// The newest revision that this process recorded or read. A database without it lost changes
-    /// that this process knows; number 0 before the first.
-    pub(crate) fn seen(&self) -> HubRevision {
-        *self.lock_seen()
-    }
-
-    pub(crate) fn saw(&self, revision: HubRevision) {
-        let mut seen = self.lock_seen();
-        if revision.number > seen.number {
-            *seen = revision;
+    /// Revisions that this process recorded or read since the last successful comparison with the
+    /// database. If the database lacks a revision of these, it has lost changes that this process knows.
+    pub(crate) fn seen(&self) -> Seen {
+        let seen = self.lock_seen();
+        Seen {
+            numbers: seen.iter().map(|(number, _)| *number as i64).collect(),
+            stamps: seen.iter().map(|(_, stamp)| *stamp as i64).collect(),
         }
     }
 
-    pub(crate) fn forget_seen(&self) {
-        *self.lock_seen() = HubRevision::default();
+    /// Records that this process recorded a revision. It replaces the previous revision, which no
+    /// database lacks that has this revision.
+    pub(crate) fn recorded(&self, before: HubRevision, revision: HubRevision) {
+        let mut seen = self.lock_seen();
+        seen.remove(&(before.number, before.stamp));
+        insert(&mut seen, revision);
     }
 
-    fn lock_seen(&self) -> MutexGuard<'_, HubRevision> {
+    /// Records that this process read a revision. The database may have lost other revisions meanwhile.
+    pub(crate) fn saw(&self, revision: HubRevision) {
+        insert(&mut self.lock_seen(), revision);
+    }
+
+    /// Records that the database has all these revisions: the last one stands for them.
+    pub(crate) fn found(&self, found: &Seen) {
+        let found = found.numbers.iter().zip(&found.stamps);
+        let mut seen = self.lock_seen();
+        let mut last = None;
+        for (number, stamp) in found {
+            let one = (*number as u64, *stamp as u64);
+            // Unless everything was forgotten meanwhile.
+            last = seen.take(&one).or(last);
+        }
+        seen.extend(last);
+    }
+
+    pub(crate) fn forget_seen(&self) {
+        self.lock_seen().clear();
+    }
+
+    fn lock_seen(&self) -> MutexGuard<'_, BTreeSet<(u64, u64)>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,6 +172,15 @@ impl Node {
         client.query_lease(DOING, self.lease / 3, sql, &params)?;
         *self.lock() = Some(new);
         Ok(new)
+    }
+}
+
+fn insert(seen: &mut BTreeSet<(u64, u64)>, revision: HubRevision) {
+    if revision.number > 0 {
+        seen.insert((revision.number, revision.stamp));
+    }
+    if seen.len() > SEEN_MAX {
+        seen.pop_first();
     }
 }
 

@@ -115,8 +115,10 @@ impl HubNodes for PostgresHub {
         known: HubRevision,
         shards: &[HubShard],
     ) -> Result<Option<HubChanges>, LogError> {
-        let changes = changes::after(&self.client, known, self.node.seen(), shards)?;
+        let seen = self.node.seen();
+        let changes = changes::after(&self.client, known, &seen, shards)?;
         if let Some(changes) = &changes {
+            self.node.found(&seen);
             self.node.saw(changes.revision);
         }
         Ok(changes)

@@ -28,7 +28,7 @@ impl PostgresDatabase {
             cached: None,
             pruned: None,
             batch: 0,
-            revision: None,
+            revisions: None,
             attempts: Attempts::default(),
         };
         let taken = Arc::clone(&queue);

@@ -50,7 +50,7 @@ pub(crate) enum NodeLease {
 #[derive(Default)]
 pub(crate) struct HubState {
     pub(crate) revision: i64,
-    /// The stamp of the revision, if the transaction records one.
+    /// The stamp of the revision before, until the transaction records one.
     pub(crate) stamp: i64,
     pub(crate) topic_count: i64,
     pub(crate) targets: i64,
@@ -65,7 +65,7 @@ pub(crate) struct HubState {
 /// Locks the row of the hub. `$1` is the name of the writer.
 pub(crate) const LOCK_HUB: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
      (SELECT batch FROM abreast.writers WHERE set_id = 0 AND writer = $1), \
-     revision, topics, targets, verifications, last_topic, last_target, last_verification, last_ended \
+     revision, topics, targets, verifications, last_topic, last_target, last_verification, last_ended, stamp \
      FROM abreast.hub WHERE id = 0 FOR UPDATE";
 /// Locks the row of the writer, `$1`.
 pub(crate) const LOCK_WRITER: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, batch \
@@ -76,7 +76,7 @@ impl HubState {
     pub(crate) fn read(row: &Row, topics: TopicStates) -> Result<Self, Failure> {
         Ok(Self {
             revision: row.try_get(2)?,
-            stamp: 0,
+            stamp: row.try_get(10)?,
             topic_count: row.try_get(3)?,
             targets: row.try_get(4)?,
             verifications: row.try_get(5)?,

@@ -3,7 +3,7 @@
 use super::job::{Job, Needs};
 use super::letters;
 use super::loaded::{Loaded, Wanted};
-use super::node::{Node, database_now};
+use super::node::{Node, Seen, database_now, has_seen};
 use super::transaction::{HubState, HubTransaction, LOCK_HUB, LOCK_WRITER, NodeLease};
 use super::{targets, topics};
 use crate::database::queue::{AbandonOnDrop, Queue, QueueItem as _, answer};
@@ -44,8 +44,8 @@ pub(crate) struct HubWriter {
     pub(crate) pruned: Option<Instant>,
     /// Number of the last batch.
     pub(crate) batch: i64,
-    /// The revision that the present batch records, if it changes the hub.
-    pub(crate) revision: Option<HubRevision>,
+    /// The previous revision, and the revision that the present batch records, if it changes the hub.
+    pub(crate) revisions: Option<[HubRevision; 2]>,
     pub(crate) attempts: Attempts,
 }
 
@@ -108,7 +108,7 @@ impl HubWriter {
     /// Records a group in one transaction, and repeats it while that may help.
     fn record(&mut self, group: &mut [Job]) -> Result<(), LogError> {
         self.batch += 1;
-        self.revision = None;
+        self.revisions = None;
         let mut attempts = std::mem::take(&mut self.attempts);
         let client = Arc::clone(&self.client);
         let recorded = attempts.repeat("cannot record changes", |unknown| {
@@ -117,8 +117,8 @@ impl HubWriter {
         });
         self.attempts = attempts;
         self.cached = *recorded?;
-        if let Some(revision) = self.revision {
-            self.node.saw(revision);
+        if let Some([before, revision]) = self.revisions {
+            self.node.recorded(before, revision);
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl HubWriter {
         };
         let records_progress = group.iter().any(|job| job.needs == Needs::Progress);
         let node = match self.node.id().filter(|_| records_progress) {
-            Some(id) => Some(lock_node(&mut statements, id, self.node.seen())?),
+            Some(id) => Some(lock_node(&mut statements, id, &self.node.seen())?),
             None => None,
         };
         let now = self.clock.as_ref().map_or(now, |clock| clock.now());
@@ -181,9 +181,11 @@ impl HubWriter {
         topics::store(&mut run)?;
         if locks {
             targets::trim_ended(&mut run)?;
-            run.store_hub()?;
             let (number, stamp) = (run.known.revision as u64, run.known.stamp as u64);
-            self.revision = Some(HubRevision { number, stamp });
+            let before = HubRevision { number: number - 1, stamp };
+            run.store_hub()?;
+            let stamp = run.known.stamp as u64;
+            self.revisions = Some([before, HubRevision { number, stamp }]);
         }
         self.sign(&mut run)?;
         run.statements.send()?;
@@ -248,21 +250,20 @@ fn load(
 }
 
 /// Locks the row of a node until the transaction ends: other nodes cannot take its shards meanwhile.
-/// A node also has no lease if the database lost the last revision that the node has seen: its
-/// progress is about notifications that were lost.
-fn lock_node(
-    statements: &mut Statements<'_>,
-    id: i64,
-    seen: HubRevision,
-) -> Result<NodeLease, Failure> {
+/// A node also has no lease if the database lost a revision that the node has seen: its progress is
+/// about notifications that were lost.
+fn lock_node(statements: &mut Statements<'_>, id: i64, seen: &Seen) -> Result<NodeLease, Failure> {
     let found = statements.query_first(
         concat!(
             "SELECT id FROM abreast.nodes WHERE id = $1 AND until > ",
             database_now!(),
-            " AND ($2 = 0 OR EXISTS (SELECT FROM abreast.revisions WHERE revision = $2 AND stamp = $3)) \
-             FOR SHARE"
+            " AND ",
+            has_seen!("$2", "$3"),
+            " FOR SHARE"
         ),
-        &params![id => INT8, seen.number as i64 => INT8, seen.stamp as i64 => INT8],
+        &params![
+            id => INT8, seen.numbers.clone() => INT8_ARRAY, seen.stamps.clone() => INT8_ARRAY,
+        ],
     )?;
     Ok(found.map_or(NodeLease::Over, |_| NodeLease::Valid(id)))
 }
