@@ -1,6 +1,6 @@
 //! The planned deletions: reported by the Source, or concluded from lists without the resource.
 
-use super::plan::{PendingAction, Task};
+use super::planned::{PendingAction, Task};
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::params;

@@ -17,6 +17,7 @@ mod meta;
 mod packed;
 mod patches;
 mod plan;
+mod planned;
 mod rows;
 mod transaction;
 mod waiting;
@@ -26,7 +27,7 @@ pub use described::Described;
 pub use expected::{Expected, ExpectedRow};
 pub use left_out::LeftOutStatements;
 pub use packed::{Location, Packed, Segment};
-pub use plan::{
+pub use planned::{
     ChangeOrder, ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts,
     PendingState, PlanSummary, Task,
 };

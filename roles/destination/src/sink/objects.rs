@@ -5,190 +5,52 @@
 //! under a free key. An existing object is adopted if its metadata contains the same URI, or if it
 //! has the same bytes; otherwise it is not changed.
 
-use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
+mod kept;
+mod store;
+
+pub(crate) use self::store::KEY_RULES;
+
+use self::kept::ObjectsKept;
+use self::store::{DIGESTS, Store, URI, failed, is_no_bucket};
+use super::kept::ReadBack;
 use super::kind::{KeptCopy, Opening, PathKind, SinkKind};
 use super::newest::{self, Verdict};
 use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::copy::partial::Partials;
-use crate::copy::path_map::{Form, NameRules, PathMap};
+use crate::copy::path_map::PathMap;
 use crate::copy::probe::FileSystem;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::report::sinks::ObjectsOptions;
-use crate::request::verify::Hasher;
 use crate::sink::target::{OBJECT_FORMS, Target, TargetError, TargetKind};
 use abreast_folder::Dir;
 use abreast_objects::object_store::path::Path as Key;
 use abreast_objects::object_store::{
-    self, Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode,
+    self, Attribute, Attributes, MultipartUpload, ObjectStoreExt as _, PutMode,
     PutMultipartOptions, PutOptions,
 };
-use abreast_objects::{Bucket, BucketOptions, OpenError};
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
+use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, visible};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::StreamExt as _;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::runtime::Handle;
 
-/// Maximum length of a key in S3, in bytes.
-const KEY_BYTES_MAX: usize = 1_024;
 /// Length of the parts of a large object, in bytes.
 const PART_BYTES: usize = 16 << 20;
 /// Number of objects that are deleted in parallel.
 const DELETES: usize = 16;
-/// Keys of the metadata of an object.
-const URI: &str = "abreast-uri";
-const DIGESTS: &str = "abreast-hash";
 /// Maximum length of objects that are read to identify their version, in bytes.
 const JUDGED_BYTES: u64 = 1 << 20;
-/// Maximum length of a metadata value, in bytes; S3 allows 2 KiB for all metadata.
-const METADATA_MAX: usize = 1_500;
 
 /// Key of the address of the store in the database.
 const STORE: &str = "sink-store";
-/// The rules for keys: case-sensitive, ASCII text without control characters.
-pub(crate) const KEY_RULES: NameRules =
-    NameRules { folds_case: false, ascii_only: true, no_controls: true };
-
-/// An open object store.
-#[derive(Debug)]
-struct Store {
-    bucket: Bucket,
-    map: PathMap,
-}
-
-impl Store {
-    fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
-        let shown = || abreast_webtypes::without_login(&options.url);
-        let refuse = |cause: OpenError| match cause {
-            OpenError::Options(cause) => {
-                let message = format!("cannot use {}: {cause}", shown());
-                Error::new("objects.url", ExitCode::Usage, message).with_help(
-                    "expected s3://BUCKET/PREFIX with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment, or file:///FOLDER",
-                )
-            }
-            OpenError::Folder(cause) => {
-                let message = format!("cannot use {}: {cause}", shown());
-                Error::new("io", ExitCode::Io, message).with_cause(cause)
-            }
-            OpenError::Threads(cause) => {
-                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
-            }
-        };
-        let (url, settings) = (options.url.clone(), options.settings.clone());
-        let bucket = Bucket::open(&BucketOptions { url, settings }).map_err(refuse)?;
-        Ok(Self { bucket, map })
-    }
-
-    fn handle(&self) -> &Handle {
-        self.bucket.handle()
-    }
-
-    fn backend(&self) -> &dyn ObjectStore {
-        &**self.bucket.backend()
-    }
-
-    fn prefix(&self) -> &str {
-        self.bucket.prefix()
-    }
-
-    fn key(&self, uri: &str) -> Result<Key, Failure> {
-        let mut path = Vec::new();
-        self.map
-            .path_into(uri, Form::Plain, &mut path)
-            .map_err(|error| Failure::refused(error.code(), error.to_string()))?;
-        let path = String::from_utf8_lossy(&path);
-        let key = if self.prefix().is_empty() {
-            path.into_owned()
-        } else {
-            format!("{}/{path}", self.prefix())
-        };
-        if key.len() > KEY_BYTES_MAX {
-            return Err(Failure::refused(
-                "path.length",
-                format!("the key would be longer than {KEY_BYTES_MAX} bytes"),
-            ));
-        }
-        Key::parse(key).map_err(|error| Failure::refused("path.escape", error.to_string()))
-    }
-
-    fn uri(&self, key: &Key) -> Option<String> {
-        let path = key.as_ref().strip_prefix(self.prefix())?.trim_start_matches('/');
-        self.map.uri(path.as_bytes()).filter(|(_, form)| *form == Form::Plain).map(|(uri, _)| uri)
-    }
-
-    /// Digests of an object's bytes, of the algorithms that are listed, and their length.
-    async fn digests(&self, key: &Key, listed: &Digests) -> object_store::Result<(Digests, u64)> {
-        let mut hasher = Hasher::for_listed(listed);
-        let mut length = 0;
-        let mut bytes = self.backend().get(key).await?.into_stream();
-        while let Some(chunk) = bytes.try_next().await? {
-            hasher.update(&chunk);
-            length += chunk.len() as u64;
-        }
-        Ok((hasher.finish(), length))
-    }
-
-    fn attributes(&self, row: &Row, body: &Body<'_>) -> Attributes {
-        let mut attributes = Attributes::new();
-        if !self.bucket.has_metadata() {
-            return attributes;
-        }
-        if let Some(media_type) = &body.media_type {
-            attributes.insert(Attribute::ContentType, media_type.clone().into());
-        }
-        // Metadata is sent in headers. Values that headers cannot contain are left out.
-        let fits = |text: &str| {
-            text.len() <= METADATA_MAX
-                && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
-        };
-        let digests = body.digests.to_string();
-        for (name, value) in [(URI, row.uri.clone()), (DIGESTS, digests)] {
-            if fits(&value) {
-                attributes.insert(Attribute::Metadata(name.into()), value.into());
-            }
-        }
-        attributes
-    }
-}
-
-/// Whether the store responds that the bucket is missing, and not an object.
-fn is_no_bucket(error: &object_store::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        if error.to_string().contains("NoSuchBucket") {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
-fn no_bucket() -> Failure {
-    Failure::fatal("objects.bucket", "the object store has no bucket of this name")
-}
-
-fn failed(error: &object_store::Error) -> Failure {
-    use object_store::Error as E;
-    let message = format!("the object store: {error}");
-    match error {
-        // If objects are read or deleted, a missing object is handled before.
-        E::NotFound { .. } => no_bucket(),
-        _ if is_no_bucket(error) => no_bucket(),
-        E::Unauthenticated { .. }
-        | E::PermissionDenied { .. }
-        | E::UnknownConfigurationKey { .. } => Failure::fatal("objects.denied", message),
-        _ => Failure::new("objects.failed", message),
-    }
-}
 
 /// A prefix of an object store as a sink.
 #[derive(Debug)]
@@ -581,121 +443,6 @@ async fn put_parts(upload: &mut dyn MultipartUpload, file: &mut File) -> Result<
         upload.put_part(part.into()).await.map_err(|error| failed(&error))?;
     }
     upload.complete().await.map(|_| ()).map_err(|error| failed(&error))
-}
-
-/// Reads a store back, for audits.
-pub(crate) struct ObjectsKept {
-    store: Store,
-    /// All objects under the prefix, as listed at the start.
-    listed: Expected,
-    extras: Vec<String>,
-}
-
-/// Maximum number of reported objects that do not belong to the copy.
-const EXTRAS_MAX: usize = 10_000;
-
-impl ObjectsKept {
-    /// The copy of a database; `None` before the first run has determined a base.
-    pub(crate) fn of_copy(
-        options: &ObjectsOptions,
-        mirror: &Mirror,
-    ) -> Result<Option<Self>, Error> {
-        let Some(base) = mirror.meta(crate::copy::key::BASE)? else { return Ok(None) };
-        let map = PathMap::new(&base, KEY_RULES)
-            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
-        Self::open(options, map).map(Some)
-    }
-
-    fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
-        let store = Store::open(options, map)?;
-        let (listed, mut extras) = (Expected::new()?, Vec::new());
-        let prefix = (!store.prefix().is_empty()).then(|| Key::from(store.prefix()));
-        let mut objects = store.backend().list(prefix.as_ref());
-        loop {
-            let next = store.handle().block_on(objects.try_next());
-            let Some(object) = next.map_err(|error| audit_failed(&error))? else { break };
-            match store.uri(&object.location) {
-                Some(uri) => {
-                    let row =
-                        ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
-                    listed.put(&row, (0, 0), false)?;
-                }
-                None if extras.len() < EXTRAS_MAX => extras.push(object.location.to_string()),
-                None => {}
-            }
-        }
-        drop(objects);
-        Ok(Self { store, listed, extras })
-    }
-}
-
-fn audit_failed(error: &object_store::Error) -> Error {
-    let failure = failed(error);
-    if failure.fatal {
-        return failure.into_error();
-    }
-    Error::new(failure.code, ExitCode::Retryable, failure.message)
-}
-
-impl ReadBack for ObjectsKept {
-    fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
-        let Ok(key) = self.store.key(&row.uri) else {
-            let message = "the state names a resource that has no key in the store".to_owned();
-            return Ok(Some(Damage { kind: DamageKind::NoPlace, message }));
-        };
-        let damage = |kind, message: String| Ok(Some(Damage { kind, message }));
-        let shown = visible(key.as_ref());
-        match self.listed.length(&row.uri)? {
-            None => return damage(DamageKind::Missing, format!("the object `{shown}` is missing")),
-            Some(length) if length != row.length => {
-                let (found, written) = (abreast_webtypes::count(length, "byte"), row.length);
-                let message = format!("the object `{shown}` has {found}, {written} were written");
-                return damage(DamageKind::Length, message);
-            }
-            Some(_) => {}
-        }
-        let mut digests = Digests::default();
-        digests.set_from_bytes(&row.digests);
-        if !read || digests.strongest().is_none() {
-            return Ok(None);
-        }
-        let found = self.digests(mirror, row, &digests)?;
-        if same_bytes(row, &digests, found.as_ref()) {
-            return Ok(None);
-        }
-        damage(
-            DamageKind::Digest,
-            format!("the object `{shown}` has other bytes than were written"),
-        )
-    }
-
-    fn digests(
-        &mut self,
-        _mirror: &Mirror,
-        row: &Row,
-        listed: &Digests,
-    ) -> Result<Option<(Digests, u64)>, Error> {
-        let Ok(key) = self.store.key(&row.uri) else { return Ok(None) };
-        match self.store.handle().block_on(self.store.digests(&key, listed)) {
-            Ok(found) => Ok(Some(found)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(audit_failed(&error)),
-        }
-    }
-
-    fn extras(&mut self, mirror: &Mirror, report: &mut dyn FnMut(&str)) -> Result<(), Error> {
-        for path in &self.extras {
-            report(path);
-        }
-        self.listed.each_batch(|rows| {
-            for found in rows {
-                if mirror.row(&found.uri)?.is_none() {
-                    report(&found.uri);
-                }
-            }
-            Ok(())
-        })
-    }
 }
 
 impl TargetKind for ObjectsOptions {
