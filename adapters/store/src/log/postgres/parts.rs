@@ -13,6 +13,9 @@ use tokio_postgres::types::Type;
 
 /// Rows in the first part of a read.
 const READ_FIRST: i64 = 32;
+/// Most rows of a part, as a multiple of the rows in the part before: the second part completes a page with
+/// a thousand changes.
+const GROWTH: i64 = 32;
 /// Most rows in a part of a read.
 const READ_MAX: i64 = 5_000;
 /// Bytes of the rows in a part, about; a part has [`READ_FIRST`] rows at least.
@@ -21,7 +24,7 @@ const READ_BYTES: i64 = 512 << 10;
 const ORDERED: usize = 500;
 /// Parts that are read before a part is read ahead: most reads end earlier, also reads of a page with a
 /// thousand changes. A read that stops waits until the part that is read ahead is there.
-const READ_ALONE: usize = 3;
+const READ_ALONE: usize = 2;
 
 /// Reads parts until `read` returns `None` or a visit stops. After some parts, a thread reads the next
 /// part while one is visited.
@@ -58,7 +61,7 @@ fn in_parts<E: Send>(
 fn next_size(last: i64, rows: &[Row]) -> i64 {
     let bytes: usize = rows.iter().map(Row::raw_size_bytes).sum();
     let within = (READ_BYTES * rows.len() as i64).checked_div(bytes as i64).unwrap_or(READ_MAX);
-    (last * 8).min(within).clamp(READ_FIRST, READ_MAX)
+    (last * GROWTH).min(within).clamp(READ_FIRST, READ_MAX)
 }
 
 /// A statement that reads a part of the rows in a range of keys.
