@@ -121,7 +121,7 @@ fn timed(http: &mut Http, set: &str) -> Result<f64> {
 }
 
 /// Records that these resources have another content.
-fn record(
+pub(super) fn record(
     http: &mut Http,
     set: &str,
     numbers: std::ops::Range<usize>,

@@ -1,6 +1,7 @@
-//! Several nodes on PostgreSQL: the change log, its growth, idle subscriptions, and deliveries.
+//! Several nodes on PostgreSQL: the change log, documents, growth, idle subscriptions, and deliveries.
 
 mod deliveries;
+mod documents;
 mod growth;
 mod idle;
 mod log;
@@ -15,8 +16,9 @@ use anyhow::Result;
 type Part = fn(&Settings, &Postgres, &mut Report) -> Result<()>;
 
 /// The measurements, in this order.
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("log", log::run),
+    ("documents", documents::run),
     ("growth", growth::run),
     ("idle", idle::run),
     ("deliveries", deliveries::run),

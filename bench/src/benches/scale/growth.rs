@@ -30,23 +30,21 @@ const REQUESTS: [(&str, Request); 5] = [
 
 pub(super) fn run(settings: &Settings, server: &Postgres, report: &mut Report) -> Result<()> {
     let many = settings.size(10_000_000, 100_000);
-    let node = PostgresLog::open(&server.create("growth"))?;
-    let set = ready(&node)?;
-    let analyze = "VACUUM ANALYZE abreast.resources, abreast.changes, abreast.shards";
-    fill(&node, set, 0..FEW)?;
-    // Planning takes longer with statistics, which a table in use has.
-    server.sql("growth", analyze);
-    let few = measure(&node, set, FEW)?;
     let begin = Instant::now();
-    fill(&node, set, FEW..many)?;
-    let rate = (many - FEW) as f64 / begin.elapsed().as_secs_f64();
+    let logs = [Filled::new(server, "few", FEW)?, Filled::new(server, "many", many)?];
+    let rate = (many + FEW) as f64 / begin.elapsed().as_secs_f64();
     let bytes = |table: &str| -> Result<f64> {
         let sql = format!("SELECT pg_total_relation_size('abreast.{table}')");
-        Ok(server.sql("growth", &sql).parse::<f64>().context("no size")? / many as f64)
+        Ok(server.sql("many", &sql).parse::<f64>().context("no size")? / many as f64)
     };
     let (resources, changes) = (bytes("resources")?, bytes("changes")?);
-    server.sql("growth", analyze);
-    let found = measure(&node, set, many)?;
+    // Planning takes longer with statistics, which a table in use has. The checkpoint ends the work
+    // that follows a load.
+    for name in ["few", "many"] {
+        server.sql(name, "VACUUM ANALYZE abreast.resources, abreast.changes, abreast.shards");
+        server.sql(name, "CHECKPOINT");
+    }
+    let [few, found] = measure(&logs)?;
     let mut rows = Vec::new();
     for (((name, _), few), many_times) in REQUESTS.iter().zip(&few).zip(&found) {
         let ratio = Samples::from_iter([many_times.median() / few.median()]);
@@ -57,7 +55,7 @@ pub(super) fn run(settings: &Settings, server: &Postgres, report: &mut Report) -
     }
     report.text(&format!(
         "{many} resources loaded by one node in batches of {BATCH}, {} a second. With its indexes, a resource needs {} bytes in the \
-         database and a change {} bytes. Each request {TIMES} times.",
+         database and a change {} bytes. Each request {TIMES} times, in turn in both sets.",
         number(rate.round()),
         number(resources.round()),
         number(changes.round()),
@@ -67,29 +65,43 @@ pub(super) fn run(settings: &Settings, server: &Postgres, report: &mut Report) -
     Ok(())
 }
 
-fn fill(log: &PostgresLog, set: SetId, numbers: std::ops::Range<usize>) -> Result<()> {
-    for first in numbers.clone().step_by(BATCH) {
-        let batch = first..numbers.end.min(first + BATCH);
-        append(log, set, batch.map(|number| change(number as u64)).collect())?;
-    }
-    Ok(())
+/// A set with this many resources, in a database of its own.
+struct Filled {
+    log: PostgresLog,
+    set: SetId,
+    count: usize,
 }
 
-/// Milliseconds of each request, with this many resources.
-fn measure(log: &PostgresLog, set: SetId, count: usize) -> Result<Vec<Samples>> {
-    let mut random = Random::new(1);
-    let mut measured = Vec::new();
+impl Filled {
+    fn new(server: &Postgres, name: &str, count: usize) -> Result<Self> {
+        let log = PostgresLog::open(&server.create(name))?;
+        let set = ready(&log)?;
+        for first in (0..count).step_by(BATCH) {
+            let batch = first..count.min(first + BATCH);
+            append(&log, set, batch.map(|number| change(number as u64)).collect())?;
+        }
+        Ok(Self { log, set, count })
+    }
+}
+
+/// Milliseconds of each request in each set, in turn.
+fn measure(sets: &[Filled; 2]) -> Result<[Vec<Samples>; 2]> {
+    let mut randoms = [Random::new(1), Random::new(1)];
+    let mut measured = [Vec::new(), Vec::new()];
     for (_, request) in REQUESTS {
-        for _ in 0..TIMES / 10 {
-            request(log, set, &mut random, count)?;
+        let mut samples = [Samples::default(), Samples::default()];
+        for time in 0..TIMES + TIMES / 10 {
+            for (place, Filled { log, set, count }) in sets.iter().enumerate() {
+                let begin = Instant::now();
+                request(log, *set, &mut randoms[place], *count)?;
+                if time >= TIMES / 10 {
+                    samples[place].push(begin.elapsed().as_secs_f64() * 1e3);
+                }
+            }
         }
-        let mut samples = Samples::default();
-        for _ in 0..TIMES {
-            let begin = Instant::now();
-            request(log, set, &mut random, count)?;
-            samples.push(begin.elapsed().as_secs_f64() * 1e3);
+        for (measured, samples) in measured.iter_mut().zip(samples) {
+            measured.push(samples);
         }
-        measured.push(samples);
     }
     Ok(measured)
 }

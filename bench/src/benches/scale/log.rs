@@ -41,6 +41,7 @@ struct Figures {
     scan: Samples,
     read_sqlite: Samples,
     read: Samples,
+    sent: Samples,
 }
 
 /// The change log beside plain `COPY` and SQLite.
@@ -62,6 +63,7 @@ pub(super) fn run(settings: &Settings, server: &Postgres, report: &mut Report) -
         figures.postgres.push(load(&node, set, count)?);
         figures.copy.push(copied(server, &name, count)?);
         figures.scan.push(scan(&node, set)?);
+        figures.sent.push(sent(server, &name, count));
         figures.read.push(read(&node, set)?);
         let nodes = [node, PostgresLog::open(&url)?, PostgresLog::open(&url)?];
         let seconds = if settings.quick { 1.0 } else { 5.0 };
@@ -132,6 +134,10 @@ fn show(figures: &Figures, count: usize, report: &mut Report) {
     rows.push(vec!["scan, resources a second, SQLite".to_owned(), figures.scan_sqlite.text()]);
     rows.push(vec!["scan, resources a second, PostgreSQL".to_owned(), figures.scan.text()]);
     rows.push(vec![
+        "the same rows sent by PostgreSQL to a program that ignores them, a second".to_owned(),
+        figures.sent.text(),
+    ]);
+    rows.push(vec![
         "reading the log, changes a second, SQLite".to_owned(),
         figures.read_sqlite.text(),
     ]);
@@ -172,6 +178,18 @@ fn copied(server: &Postgres, database: &str, count: usize) -> Result<f64> {
     let rows = server.sql(database, "SELECT count(*) FROM changes_of_copy");
     ensure!(rows == count.to_string(), "{rows} rows were copied");
     Ok(count as f64 / seconds)
+}
+
+/// Rows a second that the server sends in the order and form of a scan.
+fn sent(server: &Postgres, database: &str, count: usize) -> f64 {
+    const COPY: &str = "COPY (SELECT modified, length, media_type, encoding, digests, links, content, key, witness, position, \
+                        description, deprecated FROM abreast.resources ORDER BY set_id, left(key, 500)) \
+                        TO PROGRAM 'cat > /dev/null' (FORMAT binary);";
+    // Several, as each needs a new process.
+    const TIMES: usize = 5;
+    let begun = Instant::now();
+    server.sql(database, &COPY.repeat(TIMES));
+    (TIMES * count) as f64 / begun.elapsed().as_secs_f64()
 }
 
 /// Single changes a second by all writers together.
