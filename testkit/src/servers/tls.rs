@@ -128,6 +128,13 @@ impl Certificate {
         })
     }
 
+    /// Settings of a server that speaks these protocols, the preferred one first.
+    pub fn speaking(&self, protocols: &[&str]) -> Arc<ServerConfig> {
+        let mut config = Arc::unwrap_or_clone(self.config(None));
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Arc::new(config)
+    }
+
     fn config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -19,16 +19,17 @@ use crate::address::secret::Authorization;
 use crate::address::userinfo::without_userinfo;
 use crate::fetch::request::Request;
 use crate::fetch::response::Response;
-use crate::transport::connect::{connect, speaks_tls};
+use crate::transport::connect::speaks_tls;
 use crate::transport::failure::failed;
 use crate::transport::host::{Forwards, Host};
-use crate::transport::shared::Shared;
+use crate::transport::shared::{Protocol, Shared};
 use crate::transport::trace::{carry, client_span};
 
 /// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
 
-/// An HTTP/1.1 client with its connections. Use one per thread; clones share the connections.
+/// A client of HTTP/1.1 and HTTP/2 with its connections. Use one per thread; clones share the
+/// connections.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, u32);
 
@@ -205,24 +206,28 @@ impl Client {
     ) -> Result<Response, Error> {
         let shared = &self.0.shared;
         let path = target.path_and_query()?;
-        let permit = shared.enter(&host.state).await;
+        let mut place = shared.enter(&host.state).await;
         let mut kept = host.take_idle();
         let repeatable = request.method.is_some()
             || request.post.is_none_or(|post| post.idempotency_key.is_some());
         loop {
             let reused = kept.is_some();
-            let mut connection = if let Some(connection) = kept.take() {
-                connection
+            let mut channel = if let Some(channel) = kept.take() {
+                channel
             } else {
                 self.close_expired();
-                Box::new(connect(shared, &host.origin, url, public_only).await?)
+                host.open(&mut place, url, public_only).await?
             };
-            let mut message = self.message(host, path.clone(), request, credentials, url)?;
+            if !channel.is_http2() {
+                place.alone(&host.state).await;
+            }
+            let target = (path.clone(), channel.is_http2());
+            let mut message = self.message(host, target, request, credentials, url)?;
             let method = message.method().clone();
             let span = client_span(&method, url);
             carry(&span, message.headers_mut());
             shared.count_request();
-            match connection.send(message, &shared.options).instrument(span.clone()).await {
+            match channel.send(message, &shared.options).instrument(span.clone()).await {
                 Ok(answer) => {
                     span.record("http.response.status_code", answer.status().as_u16());
                     // Servers with TLS answer a request without TLS with this status.
@@ -237,26 +242,35 @@ impl Client {
                     let url = without_userinfo(url.split_once('#').map_or(url, |(url, _)| url));
                     tracing::debug!(%method, %url, status = head.status.as_u16(), "answered");
                     let response =
-                        Response::new(head, body, url, host.clone(), connection, permit, request);
+                        Response::new(head, body, url, host.clone(), channel, place, request);
                     response.check(request)?;
                     return Ok(response);
                 }
                 Err(failure) => {
                     span.record("otel.status_code", "ERROR");
-                    if reused && repeatable && failure.was_before_any_answer(connection.received())
-                    {
+                    if channel.has_ended(&failure) {
+                        host.forget(&channel);
+                    }
+                    if channel.is_sent_back(&failure) {
+                        host.state.set_protocol(Protocol::Http1);
+                        host.forget(&channel);
                         shared.count_retry();
                         continue;
                     }
-                    let may_need_tls = failure.was_before_any_answer(connection.received());
-                    if connection.is_answered_in_tls()
+                    let was_before_any_answer = channel.was_before_any_answer(&failure);
+                    if reused && repeatable && was_before_any_answer {
+                        shared.count_retry();
+                        continue;
+                    }
+                    let may_need_tls = was_before_any_answer;
+                    if channel.is_answered_in_tls()
                         || may_need_tls
                             && !host.tls_is_known.swap(true, Relaxed)
                             && speaks_tls(shared, &host.origin, url, public_only).await
                     {
                         return Err(Error::needs_tls(url));
                     }
-                    return Err(failed(failure, connection.received(), url));
+                    return Err(failed(failure, channel.received(), url));
                 }
             }
         }
@@ -265,7 +279,7 @@ impl Client {
     fn message(
         &self,
         host: &Host,
-        path: PathAndQuery,
+        (path, is_http2): (PathAndQuery, bool),
         request: &Request<'_>,
         credentials: Option<&Authorization>,
         url: &str,
@@ -278,23 +292,24 @@ impl Client {
         } else if request.head {
             *message.method_mut() = Method::HEAD;
         }
+        let whole = |scheme, authority: &[u8], path| {
+            Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().map_err(
+                |e| Error::new(ErrorKind::Url, url, "the URL cannot be sent").with_cause(e),
+            )
+        };
         *message.uri_mut() = match &host.forwards {
+            // The header `Host` is in the URI [rfc9113 §8.3.1].
+            None if is_http2 => whole(Scheme::HTTPS, host.origin.host_header.as_bytes(), path)?,
             None => Uri::from(path),
-            Some(proxy) => {
-                let whole = Uri::builder()
-                    .scheme(Scheme::HTTP)
-                    .authority(proxy.authority.clone())
-                    .path_and_query(path);
-                whole.build().map_err(|e| {
-                    Error::new(ErrorKind::Url, url, "the URL cannot be sent").with_cause(e)
-                })?
-            }
+            Some(proxy) => whole(Scheme::HTTP, proxy.authority.as_str().as_bytes(), path)?,
         };
         let headers = message.headers_mut();
         if let Some(login) = host.forwards.as_ref().and_then(|proxy| proxy.authorization.as_ref()) {
             headers.insert(header::PROXY_AUTHORIZATION, login.value().clone());
         }
-        headers.insert(header::HOST, host.origin.host_header.clone());
+        if !is_http2 {
+            headers.insert(header::HOST, host.origin.host_header.clone());
+        }
         headers.insert(header::USER_AGENT, self.0.user_agent.clone());
         let text = |value: &str| {
             HeaderValue::from_str(value).map_err(|e| {

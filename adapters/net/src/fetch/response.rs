@@ -10,15 +10,16 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::address::error::{Error, ErrorKind};
 use crate::fetch::challenge;
 use crate::fetch::request::{Request, UnaskedEncoding};
 use crate::limits::pause::retry_after;
-use crate::transport::connection::{Connection, Failure};
+use crate::transport::channel::Channel;
+use crate::transport::connection::Failure;
 use crate::transport::failure::failed;
 use crate::transport::host::Host;
+use crate::transport::shared::Place;
 use crate::unpack::gunzip::{Gunzip, Piece};
 use crate::unpack::unpacker::UnpackError;
 
@@ -40,7 +41,7 @@ pub struct Response {
     body: Incoming,
     host: Arc<Host>,
     /// `None` after the end of the body.
-    wire: Option<(Box<Connection>, OwnedSemaphorePermit)>,
+    wire: Option<(Channel, Place)>,
     gunzip: Option<Box<Gunzip>>,
     delivered: u64,
     limit: u64,
@@ -81,8 +82,8 @@ impl Response {
         body: Incoming,
         url: String,
         host: Arc<Host>,
-        connection: Box<Connection>,
-        permit: OwnedSemaphorePermit,
+        channel: Channel,
+        place: Place,
         request: &Request<'_>,
     ) -> Self {
         let limit = host.shared.options.max_body_bytes;
@@ -92,7 +93,7 @@ impl Response {
             url,
             body,
             host,
-            wire: Some((connection, permit)),
+            wire: Some((channel, place)),
             gunzip: None,
             delivered: 0,
             limit,
@@ -490,10 +491,10 @@ impl Response {
 
     /// The next piece as sent.
     fn poll_wire(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
-        let Some((connection, _)) = &mut self.wire else { return Poll::Ready(Ok(None)) };
+        let Some((channel, _)) = &mut self.wire else { return Poll::Ready(Ok(None)) };
         let (body, options) = (&mut self.body, &self.host.shared.options);
         let frame = loop {
-            let frame = connection.poll_with(cx, options, |cx| Pin::new(&mut *body).poll_frame(cx));
+            let frame = channel.poll_with(cx, options, |cx| Pin::new(&mut *body).poll_frame(cx));
             match std::task::ready!(frame) {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if data.is_empty() => {}
@@ -517,14 +518,19 @@ impl Response {
                 self.release();
                 Ok(None)
             }
-            Err(failure) => Err(failed(failure, 0, &self.url)),
+            Err(failure) => {
+                if channel.has_ended(&failure) {
+                    self.host.forget(channel);
+                }
+                Err(failed(failure, 0, &self.url))
+            }
         })
     }
 
     /// Releases the connection and the host's place at the end of the body.
     fn release(&mut self) {
-        if let Some((connection, _permit)) = self.wire.take() {
-            self.host.give_back(connection);
+        if let Some((channel, _place)) = self.wire.take() {
+            self.host.give_back(channel);
         }
     }
 

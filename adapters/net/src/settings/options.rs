@@ -45,6 +45,12 @@ pub struct Options {
     /// Most requests in flight to one host over all clients with the same
     /// [`Shared`](crate::Shared), and most idle connections of each client to a host. Default 4.
     pub connections_per_host: usize,
+    /// Whether a server with TLS may choose HTTP/2. Requests of a client to it share a connection.
+    /// Default yes.
+    pub http2: bool,
+    /// Most requests in flight to one host that has chosen HTTP/2, if this is more than
+    /// `connections_per_host`. Default 0.
+    pub streams_per_host: usize,
     /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
     /// The `User-Agent` header. Default `abreast/VERSION`.
@@ -127,6 +133,8 @@ impl Default for Options {
             backoff_cap: Duration::from_secs(60),
             max_retry_after: Duration::from_secs(3_600),
             connections_per_host: 4,
+            http2: true,
+            streams_per_host: 0,
             keep_alive: Duration::from_secs(30),
             user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),
             allow_downgrade: false,

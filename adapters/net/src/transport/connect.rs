@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -13,8 +14,11 @@ use crate::address::error::{Error, ErrorKind};
 use crate::address::global::is_global;
 use crate::address::origin::Origin;
 use crate::settings::proxy::{Proxy, ProxyProtocol};
+use crate::transport::channel::Opened;
 use crate::transport::connection::{Connection, Stream};
+use crate::transport::http2::Http2Connection;
 use crate::transport::shared::Shared;
+use crate::transport::tls::without_http2;
 use crate::transport::tunnel::{http_connect, socks5};
 
 /// Time after which a slow name resolution is reported.
@@ -23,7 +27,7 @@ const SLOW_LOOKUP: Duration = Duration::from_secs(2);
 const MAX_ADDRESSES: usize = 8;
 
 /// Resolves, connects to each address in turn and does the TLS handshake, all within
-/// `connect_timeout`.
+/// `connect_timeout`. The server chooses between HTTP/1.1 and HTTP/2 if `may_be_http2`.
 ///
 /// With `public_only`, private addresses are refused: a redirect must not reach servers that only
 /// this machine can reach. The check applies to the address of the connection itself, so that a
@@ -33,7 +37,8 @@ pub(crate) async fn connect(
     origin: &Origin,
     url: &str,
     public_only: bool,
-) -> Result<Connection, Error> {
+    may_be_http2: bool,
+) -> Result<Opened, Error> {
     let deadline = Instant::now() + shared.options.connect_timeout;
     let timed_out = |what: &str| {
         Error::new(
@@ -79,13 +84,20 @@ pub(crate) async fn connect(
             };
     }
     if origin.https {
-        stream = match timeout_at(deadline, handshake(shared, origin, stream, url)).await {
+        let made = handshake(shared, origin, stream, url, may_be_http2);
+        stream = match timeout_at(deadline, made).await {
             Ok(stream) => stream?,
             Err(_) => return Err(timed_out("the TLS handshake")),
         };
     }
-    tracing::debug!(origin = origin.key, "connected");
-    Connection::new(stream, shared).await.map_err(|e| {
+    let is_http2 = stream.is_http2();
+    tracing::debug!(origin = origin.key, is_http2, "connected");
+    let opened = if is_http2 {
+        Http2Connection::new(stream, shared).await.map(|made| Opened::Http2(Arc::new(made)))
+    } else {
+        Connection::new(stream, shared).await.map(|made| Opened::Http1(Box::new(made)))
+    };
+    opened.map_err(|e| {
         Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e)
     })
 }
@@ -105,7 +117,7 @@ pub(crate) async fn speaks_tls(
     else {
         return false;
     };
-    match connect(shared, &origin, url, public_only).await {
+    match connect(shared, &origin, url, public_only, false).await {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::Tls && !crate::transport::tls::is_no_tls(&error),
     }
@@ -180,7 +192,7 @@ async fn through(
     let mut stream = tcp;
     if proxy.speaks == ProxyProtocol::Https {
         let own = Origin::parse(&format!("https://{}:{}", bracketed(&proxy.host), proxy.port))?;
-        stream = handshake(shared, &own, stream, url).await?;
+        stream = handshake(shared, &own, stream, url, false).await?;
     }
     match proxy.speaks {
         ProxyProtocol::Http | ProxyProtocol::Https if origin.https => {
@@ -279,8 +291,12 @@ async fn handshake(
     origin: &Origin,
     stream: Stream,
     url: &str,
+    may_be_http2: bool,
 ) -> Result<Stream, Error> {
-    let config = shared.tls(origin).map_err(|e| e.with_url(url))?;
+    let mut config = shared.tls(origin).map_err(|e| e.with_url(url))?;
+    if !may_be_http2 {
+        config = without_http2(config);
+    }
     let name = ServerName::try_from(origin.host.clone()).map_err(|e| {
         Error::new(ErrorKind::Tls, url, "the host name cannot be in a certificate").with_cause(e)
     })?;

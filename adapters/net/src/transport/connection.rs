@@ -26,6 +26,7 @@ use tokio_rustls::client::TlsStream;
 use crate::limits::bandwidth::{Allowance, Throttle};
 use crate::settings::options::Options;
 use crate::transport::shared::{Shared, Totals};
+use crate::transport::tls::ALPN_HTTP2;
 use crate::transport::watchdog::{TooSlow, Watchdog};
 
 /// Most interim (1xx) responses before the real one.
@@ -49,10 +50,31 @@ pub(crate) struct Meter {
     tls: AtomicBool,
 }
 
+impl Meter {
+    pub(crate) fn received(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Whether the connection waits because of our limit of bytes per second.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.throttled.load(Relaxed)
+    }
+}
+
 pub(crate) enum Stream {
     Plain(TcpStream),
     /// TLS over TCP, or over TLS to a proxy.
     Tls(Box<TlsStream<Stream>>),
+}
+
+impl Stream {
+    /// Whether client and server have agreed on HTTP/2 in the TLS handshake.
+    pub(crate) fn is_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2),
+        }
+    }
 }
 
 /// A stream that counts received bytes, and fails after too many interim responses.
@@ -102,9 +124,7 @@ impl Connection {
     pub(crate) async fn new(stream: Stream, shared: &Shared) -> Result<Self, hyper::Error> {
         let options = &shared.options;
         let meter = Arc::new(Meter::default());
-        let (throttle, totals) = (shared.throttle(), shared.totals());
-        let io =
-            TokioIo::new(Metered { stream, meter: meter.clone(), totals, throttle, pause: None });
+        let io = TokioIo::new(Metered::new(stream, meter.clone(), shared));
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
@@ -224,6 +244,11 @@ impl Connection {
 }
 
 impl Metered {
+    pub(crate) fn new(stream: Stream, meter: Arc<Meter>, shared: &Shared) -> Self {
+        let (throttle, totals) = (shared.throttle(), shared.totals());
+        Self { stream, meter, totals, throttle, pause: None }
+    }
+
     /// Reads at most the bytes that the limits allow.
     fn poll_read_limited(
         &mut self,

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::address::error::{Error, ErrorKind};
 use crate::transport::connection::Failure;
+use crate::transport::http2::{Reset, reset_of};
 use crate::transport::watchdog::TooSlow;
 
 /// Classifies a network failure after this many bytes of the response's head.
@@ -31,6 +32,23 @@ pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
         }
         Failure::Http(e) => e,
     };
+    if let Some(reset) = reset_of(&e) {
+        let (kind, message) = match reset {
+            Reset::Protocol => (ErrorKind::Protocol, "the answer is not valid HTTP/2"),
+            Reset::Refused => (ErrorKind::Truncated, "the server refused the request"),
+            Reset::TooMuch => {
+                (ErrorKind::Truncated, "the server refused the request: it receives too many")
+            }
+            Reset::WantsHttp1 | Reset::Ended => {
+                (ErrorKind::Truncated, "the server ended the answer too early")
+            }
+        };
+        let error = Error::new(kind, url, message).with_cause(e);
+        return match reset {
+            Reset::TooMuch => error.with_help("send fewer requests at a time, with --connections"),
+            _ => error,
+        };
+    }
     if e.is_parse_too_large() {
         return Error::new(ErrorKind::Header, url, "the answer's headers are too large")
             .with_help(

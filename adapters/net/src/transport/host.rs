@@ -6,10 +6,14 @@ use std::time::{Duration, Instant};
 
 use http::uri::Authority;
 
+use crate::address::error::Error;
 use crate::address::origin::Origin;
 use crate::address::secret::Authorization;
+use crate::transport::channel::{Channel, Opened};
+use crate::transport::connect::connect;
 use crate::transport::connection::Connection;
-use crate::transport::shared::{HostState, Shared};
+use crate::transport::http2::{Http2Connection, Http2Exchange};
+use crate::transport::shared::{HostState, Place, Protocol, Shared};
 
 /// An origin as this client uses it.
 pub(crate) struct Host {
@@ -23,6 +27,10 @@ pub(crate) struct Host {
     pub(crate) tls_is_known: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
+    /// The connection of HTTP/2 that the requests share.
+    multiplexed: Mutex<Option<Arc<Http2Connection>>>,
+    /// Locked while a connection is made that others may share; whether the last one failed.
+    connecting: tokio::sync::Mutex<bool>,
 }
 
 /// Headers for a proxy that forwards requests.
@@ -39,29 +47,110 @@ impl Host {
         forwards: Option<Forwards>,
     ) -> Self {
         let tls_is_known = AtomicBool::new(origin.https);
-        Self { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() }
+        Self {
+            shared,
+            state,
+            origin,
+            forwards,
+            tls_is_known,
+            idle: Mutex::default(),
+            multiplexed: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// A new connection, or a part of a connection that another request has made meanwhile.
+    pub(crate) async fn open(
+        &self,
+        place: &mut Place,
+        url: &str,
+        public_only: bool,
+    ) -> Result<Channel, Error> {
+        let (shared, origin) = (&self.shared, &self.origin);
+        let mut may_be_http2 =
+            origin.https && shared.options.http2 && self.state.protocol() != Protocol::Http1;
+        let mut connecting = None;
+        if may_be_http2 {
+            let failed = self.connecting.lock().await;
+            if let Some(channel) = self.multiplexed() {
+                return Ok(channel);
+            }
+            may_be_http2 = self.state.protocol() != Protocol::Http1;
+            // After a failure, requests do not wait for the time limits of earlier requests.
+            connecting = Some(failed).filter(|failed| may_be_http2 && !**failed);
+        }
+        if !may_be_http2 {
+            place.alone(&self.state).await;
+        }
+        let opened = connect(shared, origin, url, public_only, may_be_http2).await;
+        if let Some(failed) = &mut connecting {
+            **failed = opened.is_err();
+        } else if may_be_http2 && opened.is_ok() {
+            *self.connecting.lock().await = false;
+        }
+        match opened? {
+            Opened::Http1(connection) => {
+                if may_be_http2 {
+                    self.state.set_protocol(Protocol::Http1);
+                    drop(connecting);
+                    place.alone(&self.state).await;
+                }
+                Ok(Channel::Http1(connection))
+            }
+            Opened::Http2(connection) => {
+                self.state.set_protocol(Protocol::Http2);
+                self.shared.http2_was_chosen();
+                *self.shared_connection() = Some(Arc::clone(&connection));
+                Ok(Channel::Http2(Box::new(Http2Exchange::new(connection))))
+            }
+        }
     }
 
     /// Closes connections that were idle for longer than `keep_alive`.
     pub(crate) fn close_idle(&self, keep_alive: Duration) {
         self.idle().retain(|connection| connection.idle_since.elapsed() < keep_alive);
+        self.shared_connection().take_if(|connection| is_expired(connection, keep_alive));
     }
 
-    /// An idle connection that still works, the youngest first.
-    pub(crate) fn take_idle(&self) -> Option<Box<Connection>> {
+    /// A part of a shared connection, or an idle connection that still works, the youngest first.
+    pub(crate) fn take_idle(&self) -> Option<Channel> {
+        if let Some(channel) = self.multiplexed() {
+            return Some(channel);
+        }
         let mut idle = self.idle();
         while let Some(connection) = idle.pop() {
             if connection.idle_since.elapsed() < self.shared.options.keep_alive
                 && connection.is_open()
             {
-                return Some(connection);
+                return Some(Channel::Http1(connection));
             }
         }
         None
     }
 
+    /// A part of the shared connection, if there is one that works.
+    fn multiplexed(&self) -> Option<Channel> {
+        let mut shared = self.shared_connection();
+        let keep_alive = self.shared.options.keep_alive;
+        shared.take_if(|connection| !connection.is_open() || is_expired(connection, keep_alive));
+        let connection = shared.as_ref()?;
+        Some(Channel::Http2(Box::new(Http2Exchange::new(Arc::clone(connection)))))
+    }
+
+    /// Starts no more requests on a shared connection that has failed.
+    pub(crate) fn forget(&self, channel: &Channel) {
+        if let Channel::Http2(exchange) = channel {
+            self.shared_connection()
+                .take_if(|connection| Arc::ptr_eq(connection, exchange.connection()));
+        }
+    }
+
     /// Makes a connection available for the next request if it can serve one.
-    pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
+    pub(crate) fn give_back(&self, channel: Channel) {
+        let mut connection = match channel {
+            Channel::Http1(connection) => connection,
+            Channel::Http2(exchange) => return exchange.connection().rest(),
+        };
         if !connection.settle() {
             return;
         }
@@ -76,4 +165,13 @@ impl Host {
     fn idle(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn shared_connection(&self) -> MutexGuard<'_, Option<Arc<Http2Connection>>> {
+        self.multiplexed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether no request has used a shared connection for this time.
+fn is_expired(connection: &Arc<Http2Connection>, keep_alive: Duration) -> bool {
+    Arc::strong_count(connection) == 1 && connection.idle() >= keep_alive
 }

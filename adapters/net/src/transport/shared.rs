@@ -1,7 +1,7 @@
 //! Options and counters shared by the clients of several threads.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ const MAX_HOSTS: usize = 4_096;
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
+    /// Whether a server has chosen HTTP/2.
+    speaks_http2: AtomicBool,
     hosts: Mutex<HashMap<String, Arc<HostState>>>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
     /// TLS settings of servers with a pin or our certificate, by origin.
@@ -69,12 +71,68 @@ pub struct Counters {
     pub retries: u64,
 }
 
+/// The protocol of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Protocol {
+    /// The server has not chosen yet.
+    Unknown,
+    Http1,
+    Http2,
+}
+
 /// Values of an origin, shared by all clients.
 pub(crate) struct HostState {
+    /// Places of requests: more after the server has chosen HTTP/2.
     in_flight: Arc<Semaphore>,
+    /// Places of requests that share no connection.
+    alone: Arc<Semaphore>,
+    protocol: AtomicU8,
+    /// Places that are added when the server chooses HTTP/2.
+    more: AtomicUsize,
     pace: Arc<HostPace>,
     /// Whether the log has a warning that the origin cannot be reached.
     pub(crate) reported: AtomicBool,
+}
+
+impl HostState {
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self.protocol.load(Relaxed) {
+            1 => Protocol::Http1,
+            2 => Protocol::Http2,
+            _ => Protocol::Unknown,
+        }
+    }
+
+    /// Records the protocol that the server has chosen.
+    pub(crate) fn set_protocol(&self, protocol: Protocol) {
+        self.protocol.store(protocol as u8, Relaxed);
+        if protocol == Protocol::Http2 {
+            self.in_flight.add_permits(self.more.swap(0, Relaxed));
+        }
+    }
+}
+
+/// A place among the requests in flight to an origin.
+pub(crate) struct Place {
+    _request: OwnedSemaphorePermit,
+    alone: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    /// Waits for a place of a request that shares no connection.
+    pub(crate) async fn alone(&mut self, host: &HostState) {
+        if self.alone.is_none() {
+            self.alone = Some(acquire(&host.alone).await);
+        }
+    }
+}
+
+async fn acquire(places: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    match Arc::clone(places).try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed"),
+    }
 }
 
 impl Shared {
@@ -86,6 +144,7 @@ impl Shared {
             options,
             budget,
             counts: Counts::default(),
+            speaks_http2: AtomicBool::new(false),
             hosts: Mutex::default(),
             tls: OnceLock::new(),
             special_tls: Mutex::default(),
@@ -118,6 +177,15 @@ impl Shared {
     /// The budget that limits the requests.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Whether a server has chosen HTTP/2, so that `streams_per_host` requests can be in flight to it.
+    pub fn speaks_http2(&self) -> bool {
+        self.speaks_http2.load(Relaxed)
+    }
+
+    pub(crate) fn http2_was_chosen(&self) {
+        self.speaks_http2.store(true, Relaxed);
     }
 
     pub(crate) fn count_retry(&self) {
@@ -158,8 +226,12 @@ impl Shared {
         if hosts.len() >= MAX_HOSTS {
             hosts.retain(|_, host| Arc::strong_count(host) > 1);
         }
+        let connections = self.options.connections_per_host.max(1);
         let host = Arc::new(HostState {
-            in_flight: Arc::new(Semaphore::new(self.options.connections_per_host.max(1))),
+            in_flight: Arc::new(Semaphore::new(connections)),
+            alone: Arc::new(Semaphore::new(connections)),
+            protocol: AtomicU8::new(Protocol::Unknown as u8),
+            more: AtomicUsize::new(self.options.streams_per_host.saturating_sub(connections)),
             pace: self.budget.pace(key, self.options.request_interval),
             reported: AtomicBool::new(false),
         });
@@ -182,17 +254,12 @@ impl Shared {
     }
 
     /// Waits until the origin is not paused, has a free place, and this request may start.
-    pub(crate) async fn enter(&self, host: &HostState) -> OwnedSemaphorePermit {
-        let permit = match host.in_flight.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                host.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed")
-            }
-        };
+    pub(crate) async fn enter(&self, host: &HostState) -> Place {
+        let place = Place { _request: acquire(&host.in_flight).await, alone: None };
         loop {
             let Some(left) = self.budget.pause_left(&host.pace) else {
                 self.budget.wait_for_turn(&host.pace).await;
-                return permit;
+                return place;
             };
             // A random part, so that waiting requests do not all start at the same instant.
             tokio::time::sleep(left + jitter(Duration::from_secs(1).min(left / 4))).await;

@@ -15,6 +15,10 @@ use crate::settings::options::{ClientCertificate, Options};
 use crate::settings::pin::PinVerifier;
 use crate::transport::trust::NamedVerifier;
 
+/// Names of the protocols in the TLS handshake [rfc7301 §6], [rfc9113 §3.2].
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
+
 /// Whether this server has a pin or a client certificate, and so needs separate settings.
 pub(crate) fn is_special(options: &Options, origin: &Origin) -> bool {
     options.pins.iter().any(|pin| pin.is_for(&origin.host, origin.port))
@@ -69,8 +73,21 @@ pub(crate) fn client_config(
         None => builder.with_no_client_auth(),
         Some(own) => with_own(builder, own)?,
     };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
+    if options.http2 {
+        config.alpn_protocols.insert(0, ALPN_HTTP2.to_vec());
+    }
     Ok(Arc::new(config))
+}
+
+/// The same settings for a connection of HTTP/1.1.
+pub(crate) fn without_http2(config: Arc<ClientConfig>) -> Arc<ClientConfig> {
+    if config.alpn_protocols.len() == 1 {
+        return config;
+    }
+    let mut config = Arc::unwrap_or_clone(config);
+    config.alpn_protocols.retain(|protocol| protocol != ALPN_HTTP2);
+    Arc::new(config)
 }
 
 /// TLS settings for connections that are not HTTP: the built-in web roots, plus the certificates of

@@ -3,6 +3,7 @@
 
 mod answers;
 mod encodings;
+mod http2;
 mod limits;
 mod pool;
 mod proxies;
