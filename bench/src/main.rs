@@ -28,13 +28,14 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 25] = [
+const BENCHES: [(&str, &str, Bench); 26] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("parse-0.1", "Reading and writing documents of 0.1", benches::parse_0_1::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
     ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
+    ("http2", "Mirroring over a 50 ms round trip by HTTP/2", benches::http2::run),
     ("serve", "Answering requests", benches::serve::run),
     ("documents", "Small documents next to large documents", benches::documents::run),
     ("publish", "Publishing one change; memory; start", benches::publish::run),

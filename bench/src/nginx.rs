@@ -28,6 +28,8 @@ pub(crate) struct NginxOptions<'a> {
     pub(crate) workers: usize,
     /// Keep a log of requests, to count them.
     pub(crate) count: bool,
+    /// Files with a certificate and its key: TLS, with HTTP/2.
+    pub(crate) tls: Option<[&'a Path; 2]>,
 }
 
 /// Requests by their answer.
@@ -54,6 +56,17 @@ impl Nginx {
         } else {
             "off".to_owned()
         };
+        let (protocol, certificate) = match options.tls {
+            Some([certificate, key]) => (
+                " ssl http2",
+                format!(
+                    "ssl_certificate {}; ssl_certificate_key {}; http2_max_concurrent_streams 128;",
+                    certificate.display(),
+                    key.display()
+                ),
+            ),
+            None => ("", String::new()),
+        };
         let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
         let (here, root) = (folder.display(), options.root.display());
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -65,7 +78,7 @@ events {{ worker_connections 4096; }}
 http {{ types {{ application/xml xml; text/html html; text/turtle ttl; }} default_type application/octet-stream;
   sendfile on; tcp_nopush on; keepalive_requests 10000000; keepalive_timeout 60; gzip_static on; {temporary}
   log_format short '$request_method $status $body_bytes_sent'; access_log {access};
-  server {{ listen 127.0.0.1:{port} reuseport backlog=4096; root {root}; autoindex on;
+  server {{ listen 127.0.0.1:{port}{protocol} reuseport backlog=4096; {certificate} root {root}; autoindex on;
     location = /.well-known/resourcesync {{ default_type application/xml; }} }} }}
 ",
             options.workers

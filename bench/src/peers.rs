@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Program and Debian package.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("nginx", "nginx"),
     ("rsync", "rsync"),
     ("wget2", "wget2"),
+    ("curl", "curl"),
+    ("aria2c", "aria2"),
     ("rclone", "rclone"),
     ("wrk", "wrk"),
     ("zip", "zip"),

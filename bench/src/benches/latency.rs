@@ -25,7 +25,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let root = settings.folder.join(format!("site-{count}"));
     let tree = Tree::open(&root.join("data"), count, Profile::Records)?;
     let proxy = DelayProxy::start(ROUND_TRIP)?;
-    let options = NginxOptions { name: "latency", root: &root, workers: 1, count: false };
+    let options =
+        NginxOptions { name: "latency", root: &root, workers: 1, count: false, tls: None };
     let nginx = Nginx::start(settings, &find_or_install("nginx")?, &options)?;
     StaticSite::new(&root, &proxy.url(), &tree)?;
     let store = settings.empty_folder("latency-store")?;

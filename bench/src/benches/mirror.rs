@@ -77,7 +77,7 @@ fn one_size(
     let mut nginx = Nginx::start(
         settings,
         nginx,
-        &NginxOptions { name: "mirror", root: &root, workers: 1, count: true },
+        &NginxOptions { name: "mirror", root: &root, workers: 1, count: true, tls: None },
     )?;
     let mut site = StaticSite::new(&root, &nginx.url(), &tree)?;
     let store = settings.empty_folder("mirror-store")?;

@@ -10,6 +10,7 @@ pub(crate) mod entities;
 pub(crate) mod entity_patch;
 pub(crate) mod feeds;
 pub(crate) mod hostile;
+pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod hub_store;
 pub(crate) mod index;

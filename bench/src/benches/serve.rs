@@ -93,7 +93,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         Nginx::start(
             settings,
             &program,
-            &NginxOptions { name: &name, root: &root, workers, count: false },
+            &NginxOptions { name: &name, root: &root, workers, count: false, tls: None },
         )
     };
     let (one, all) = (start(1)?, start(cores)?);
