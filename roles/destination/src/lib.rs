@@ -55,7 +55,7 @@ pub use request::robots::matcher as robots_matcher;
 pub use run::audit::audit;
 pub use run::check;
 pub use run::follow::follow;
-pub use run::open_files::{TooFewFiles, connections_of_copies};
+pub use run::open_files::{TooFewFiles, requests_of_copies};
 pub use run::sets::{
     SetObservers, SetsError, audit_sets, copies_of_sets, follow_sets, lock_sets, sync_sets,
     test_filter_sets,

@@ -66,12 +66,12 @@ mod tests {
         let command = command::<SyncArgs>();
         let args: SyncArgs = jobs[0].args(&command, &given(&[])).unwrap();
         assert_eq!(args.mirror.places, ["https://papers.example.org/", "/srv/papers"]);
-        assert!(args.follow && !args.immutable && args.mirror.connections == 3);
+        assert!(args.follow && !args.immutable && args.mirror.connections == Some(3));
         assert!(format!("{:?}", args.mirror.filter).contains("+ keep.tmp"));
         let args: SyncArgs = jobs[0]
             .args(&command, &given(&["--connections", "7", "--json", "--exclude=a"]))
             .unwrap();
-        assert!(args.mirror.connections == 7 && args.mirror.json);
+        assert!(args.mirror.connections == Some(7) && args.mirror.json);
         let rules = format!("{:?}", args.mirror.filter);
         assert!(
             rules.find("- a") < rules.find("+ keep.tmp"),

@@ -10,7 +10,7 @@ use crate::command::{sync, validate};
 use crate::program::{exit, logging};
 use crate::values::address::is_url;
 use abreast_destination::{
-    AuditReport, Observer, Output, Summary, SyncOptions, connections_of_copies,
+    AuditReport, Observer, Output, Summary, SyncOptions, requests_of_copies,
 };
 use abreast_documents::{Limits, Place, Reading};
 use abreast_validator::Report;
@@ -201,8 +201,9 @@ fn follow_with(
     let words = std::iter::once("--follow".into()).chain(words).collect();
     let mut options = options_of_sync(words, true)?;
     adapt(&mut options)?;
-    options.connections = connections_of_copies(1, 1, options.connections)
-        .map_err(|error| anyhow::Error::from(usage(&error.to_string())))?;
+    let fitting =
+        requests_of_copies(1, 1).map_err(|error| anyhow::Error::from(usage(&error.to_string())))?;
+    options.limit_requests(fitting);
     abreast_destination::follow(&options, observer, cancel)
         .map_err(|error| anyhow::Error::from(error).into())
 }

@@ -16,8 +16,8 @@ use crate::program::report::failed;
 use crate::program::signals::cancel_on_signal;
 use crate::store::all_sets;
 use abreast_destination::{
-    AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions, audit_sets,
-    connections_of_copies, follow_sets, sync_sets, test_filter_sets,
+    AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions, audit_sets, follow_sets,
+    requests_of_copies, sync_sets, test_filter_sets,
 };
 use abreast_net::Budget;
 use abreast_rdf::Contexts;
@@ -66,7 +66,9 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     }
     options.base.clone_from(&args.base);
     options.set.clone_from(&args.set);
-    options.connections = usize::from(args.connections);
+    if let Some(connections) = args.connections.map(usize::from) {
+        (options.connections, options.streams) = (connections, connections);
+    }
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
     let bundled = if options.sink.is_of_statements() {
@@ -186,8 +188,8 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         let _entered = work.as_ref().map(tracing::Span::enter);
         let mut options = limits.begin(options);
         if args.follow && !args.mirror.all_sets {
-            match connections_of_copies(1, parts, options.connections) {
-                Ok(fitting) => options.connections = fitting,
+            match requests_of_copies(1, parts) {
+                Ok(fitting) => options.limit_requests(fitting),
                 Err(error) => return print_error(&UsageError(error.to_string()).into()),
             }
         }

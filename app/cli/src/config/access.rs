@@ -69,6 +69,9 @@ pub(crate) struct AccessArgs {
     /// Trust this host by its public key alone, whatever its certificate; repeatable
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
+    /// Request everything by HTTP/1.1, also from servers that speak HTTP/2
+    #[arg(long)]
+    pub(crate) no_http2: bool,
     /// Add the operator of this program to the User-Agent of each request: a mail address, or the
     /// address of a page
     #[arg(long, value_name = "CONTACT", env = "ABREAST_CONTACT", value_parser = parse_contact)]
@@ -172,6 +175,7 @@ impl AccessArgs {
             net.user_agent = format!("{} (+{contact})", Options::default().user_agent);
         }
         net.signer = self.signer()?;
+        net.http2 = !self.no_http2;
         if let Some(path) = &self.ca_file {
             small_file::check_certificates(path).map_err(|error| unreadable("ca_file", &error))?;
             net.extra_roots = Some(path.clone());

@@ -71,9 +71,9 @@ pub(crate) struct MirrorArgs {
     /// Copy all sets of the Source, each in its own folder below FOLDER
     #[arg(long, conflicts_with_all = ["set", "base"])]
     pub(crate) all_sets: bool,
-    /// Parallel requests to one host
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) connections: u16,
+    /// Parallel requests to one host [default: 8, or 100 by HTTP/2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) connections: Option<u16>,
     /// Also fetch resources from this host; repeatable
     #[arg(long, value_name = "HOST", value_parser = crate::values::address::host)]
     pub(crate) allow_host: Vec<String>,

@@ -166,7 +166,7 @@ fn configuration_is_checked_and_shown_with_origins() {
         "proxy = \"http://environment:1\"  # environment",
         "user = \"file\"  # file",
         "retries = \"2\"  # file",
-        "connections = \"8\"  # default",
+        "dumps = \"auto\"  # default",
         "url = \"https://hidden@h.example/\"  # file",
     ] {
         assert!(text.contains(line), "{line} in\n{text}");

@@ -371,7 +371,7 @@ fn shown_configuration_can_be_read_back() {
                 assert!(shown.lines().any(|line| line.starts_with(key)), "{key} in\n{shown}");
             }
         } else {
-            assert!(shown.contains("connections = \"8\"") && !shown.contains("[hub]"), "{shown}");
+            assert!(shown.contains("retries = \"5\"") && !shown.contains("[hub]"), "{shown}");
         }
         fs::write(&file, &shown).unwrap();
         assert_eq!(show(&[]), shown, "{number}");

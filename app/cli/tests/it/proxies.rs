@@ -309,6 +309,9 @@ fn check(front: &Front, curl: &Path, original: &Path, what: &str) {
     let ca = place.join("ca.pem").display().to_string();
     sync(&front.base(), &copy, 0, &["--ca-file", &ca]);
     assert_equal(original, &copy);
+    let by_http_1_1 = place.join("copy-by-http-1.1");
+    sync(&front.base(), &by_http_1_1, 0, &["--ca-file", &ca, "--no-http2"]);
+    assert_equal(original, &by_http_1_1);
     assert_eq!(front.curl(curl, "set/r/7.txt", &["-r", "2-5"]), b"nten", "{what}");
 
     // An event arrives when it is made.

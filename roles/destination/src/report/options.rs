@@ -173,8 +173,11 @@ pub struct SyncOptions {
     pub base: Option<String>,
     /// The set to copy, by its name or the URL of its Capability List, if the Source has several.
     pub set: Option<String>,
-    /// Number of parallel requests to one host. Default 8.
+    /// Number of parallel requests to one host by HTTP/1.1. Default 8.
     pub connections: usize,
+    /// Number of parallel requests to one host by HTTP/2, if this is more than `connections`.
+    /// Default 100, which servers should allow on each connection [rfc9113 §6.5.2].
+    pub streams: usize,
     /// Threads that fetch and write; default: one for each core, never more than connections.
     pub threads: Option<usize>,
     /// Report all actions, but do not change the copy.
@@ -251,8 +254,9 @@ pub struct SyncOptions {
     pub leave_out_invalid: bool,
     /// Properties of deprecated entities whose objects replace the entity, the best first.
     pub replaced_by: Vec<String>,
-    /// Limits and headers of the HTTP client. [`Self::connections`] and [`Self::allow_downgrade`]
-    /// replace the fields `connections_per_host` and `allow_downgrade`.
+    /// Limits and headers of the HTTP client. [`Self::connections`], [`Self::streams`] and
+    /// [`Self::allow_downgrade`] replace the fields `connections_per_host`, `streams_per_host` and
+    /// `allow_downgrade`.
     pub net: abreast_net::Options,
     /// The command that is given the changes of the copy. Default: none.
     pub on_change: Option<OnChange>,
@@ -270,6 +274,7 @@ impl SyncOptions {
             base: None,
             set: None,
             connections: 8,
+            streams: 100,
             threads: None,
             dry_run: false,
             baseline: false,
@@ -310,9 +315,22 @@ impl SyncOptions {
         }
     }
 
+    /// Limits the number of parallel requests to one host.
+    pub fn limit_requests(&mut self, most: usize) {
+        self.connections = self.connections.min(most);
+        self.streams = self.streams.min(most);
+    }
+
+    /// Number of parallel requests to one host, by the protocol that the servers have chosen.
+    pub(crate) fn parallel(&self, shared: &abreast_net::Shared) -> usize {
+        let connections = self.connections.max(1);
+        if shared.speaks_http2() { connections.max(self.streams) } else { connections }
+    }
+
     pub(crate) fn net_options(&self) -> abreast_net::Options {
         abreast_net::Options {
             connections_per_host: self.connections.max(1),
+            streams_per_host: self.streams,
             allow_downgrade: self.allow_downgrade,
             ..self.net.clone()
         }

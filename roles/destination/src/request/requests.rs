@@ -117,6 +117,11 @@ impl<'a> Requests<'a> {
         })
     }
 
+    /// Number of requests that a host may get in parallel.
+    pub(crate) fn parallel(&self, options: &SyncOptions) -> u64 {
+        options.parallel(self.client.shared()) as u64
+    }
+
     /// A request for a document, with the credentials if they are for its host.
     pub(crate) fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
         let authorization = self

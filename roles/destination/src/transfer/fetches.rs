@@ -6,7 +6,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::transfer::work_queue::{Chunk, WorkQueue};
-use crate::transfer::workers::{DoneChunk, Worker};
+use crate::transfer::workers::{DoneChunk, Lanes, Worker};
 use abreast_store::mirror::{Mirror, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -76,7 +76,6 @@ impl Transfer<'_> {
         let connections = self.options.connections.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
-        let outstanding_max = (connections * 2).max(OUTSTANDING_CHUNKS);
         let queue = Arc::new(WorkQueue::new(threads));
         let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
         let stop = Arc::new(AtomicBool::new(false));
@@ -91,17 +90,18 @@ impl Transfer<'_> {
             meter: report.meter.clone(),
             lost: Arc::clone(&lost),
         };
+        let streams = self.options.streams;
         let span = tracing::Span::current();
         let result = std::thread::scope(|scope| {
             for number in 0..threads {
                 let span = span.clone();
                 let (worker, done) = (worker.clone(), send_done.clone());
-                let connections =
-                    connections / threads + usize::from(number < connections % threads);
+                let share = |all: usize| all / threads + usize::from(number < all % threads);
+                let lanes = Lanes { first: share(connections), with_http2: share(streams) };
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
-                        let run = || worker.run(number, connections, &done);
+                        let run = || worker.run(number, lanes, &done);
                         if let Err(error) = span.in_scope(run) {
                             tracing::error!(%error, "cannot start a thread's runtime");
                         }
@@ -114,14 +114,7 @@ impl Transfer<'_> {
             }
             drop((send_done, worker));
             let _stop_on_panic = StopOnPanic { queue: &queue, stop: &stop };
-            let result = self.coordinate(
-                &queue,
-                &done,
-                &stop,
-                outstanding_max,
-                (total, total_bytes),
-                report,
-            );
+            let result = self.coordinate(&queue, &done, &stop, (total, total_bytes), report);
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
             queue.close();
             if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
@@ -138,18 +131,11 @@ impl Transfer<'_> {
         queue: &WorkQueue,
         done: &std::sync::mpsc::Receiver<DoneChunk>,
         stop: &AtomicBool,
-        outstanding_max: usize,
         (total, total_bytes): (u64, u64),
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
-        let connections = self.options.connections.max(1) as u64;
-        let mut source = Due {
-            buffer: VecDeque::new(),
-            key: String::new(),
-            exhausted: false,
-            remaining: total,
-            connections,
-        };
+        let mut source =
+            Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total };
         let batch_items = self.sink.batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
         let (mut at_limit, mut undone) = (false, 0_u64);
@@ -165,8 +151,10 @@ impl Transfer<'_> {
             }
             // Smaller items among the chunks that were handed out may still fit.
             let is_lacking = self.requests.allowance.is_lacking();
+            let parallel = self.options.parallel(&self.shared);
+            let outstanding_max = (parallel * 2).max(OUTSTANDING_CHUNKS);
             while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
-                let chunk = source.next_chunk(self.mirror)?;
+                let chunk = source.next_chunk(self.mirror, parallel)?;
                 if chunk.is_empty() {
                     break;
                 }
@@ -258,16 +246,16 @@ struct Due {
     exhausted: bool,
     /// Items not handed out yet.
     remaining: u64,
-    connections: u64,
 }
 
 impl Due {
-    fn next_chunk(&mut self, mirror: &Mirror) -> Result<Chunk, Error> {
+    fn next_chunk(&mut self, mirror: &Mirror, parallel: usize) -> Result<Chunk, Error> {
         let mut chunk = Vec::new();
         let mut bytes = 0_u64;
-        // Chunks become smaller towards the end, so that all connections end at the same time, and
-        // a few items occupy all connections.
-        let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
+        // Chunks become smaller towards the end, so that all lanes end at the same time, and a few
+        // items occupy all lanes.
+        let items = self.remaining / (parallel as u64 * 4);
+        let items = items.clamp(1, CHUNK_ITEMS as u64) as usize;
         while chunk.len() < items && bytes < CHUNK_BYTES {
             if self.buffer.is_empty() && !self.exhausted {
                 let mut read = Vec::with_capacity(READ_ITEMS);

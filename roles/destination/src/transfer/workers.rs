@@ -12,10 +12,13 @@ use crate::transfer::work_queue::WorkQueue;
 use abreast_core::Meter;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
+use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use tokio::task::spawn_local;
 
 /// The same items with their outcomes; `None` for items that were not started or were interrupted.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
@@ -33,6 +36,14 @@ pub(crate) struct Worker {
     pub(crate) meter: Meter,
     /// A task ended without giving its items back.
     pub(crate) lost: Arc<AtomicBool>,
+}
+
+/// Numbers of lanes of a thread. A lane fetches one item after another.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    pub(crate) first: usize,
+    /// Number after a server has chosen HTTP/2, if more.
+    pub(crate) with_http2: usize,
 }
 
 /// Returns a chunk whose task panicked, so that the coordinator does not wait for it.
@@ -54,25 +65,34 @@ impl Drop for Returning<'_> {
 }
 
 impl Worker {
-    /// The work of a thread: fetches up to `connections` items in parallel, until the work is done.
+    /// The work of a thread: fetches an item in each lane in parallel, until the work is done.
     pub(crate) fn run(
         self,
         thread: usize,
-        connections: usize,
+        lanes: Lanes,
         done: &Sender<DoneChunk>,
     ) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Arc::clone(&self.shared));
         let tasks = tokio::task::LocalSet::new();
-        for _ in 0..connections {
-            tasks.spawn_local(self.clone().connection(thread, client.clone(), done.clone()));
+        let missing = Rc::new(Cell::new(lanes.with_http2.saturating_sub(lanes.first)));
+        for _ in 0..lanes.first {
+            let (client, done) = (client.clone(), done.clone());
+            tasks.spawn_local(self.clone().lane(thread, client, done, Rc::clone(&missing)));
         }
         runtime.block_on(tasks);
         Ok(())
     }
 
-    async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
-        let mut fetcher = Fetcher::new(&self.sink, &self.rules, client, &self.allowance);
+    /// Fetches the items of chunks. Starts `missing` lanes as soon as a server has chosen HTTP/2.
+    async fn lane(
+        self,
+        thread: usize,
+        client: Client,
+        done: Sender<DoneChunk>,
+        missing: Rc<Cell<usize>>,
+    ) {
+        let mut fetcher = Fetcher::new(&self.sink, &self.rules, client.clone(), &self.allowance);
         loop {
             let Some(chunk) = self.queue.take(thread).await else { return };
             let mut returning =
@@ -81,6 +101,12 @@ impl Worker {
             let mut results = Vec::with_capacity(chunk.len());
             let mut waiting = Vec::new();
             for task in chunk {
+                if missing.get() > 0 && self.shared.speaks_http2() {
+                    for _ in 0..missing.take() {
+                        let (client, done) = (client.clone(), done.clone());
+                        spawn_local(self.clone().lane(thread, client, done, Rc::clone(&missing)));
+                    }
+                }
                 let fetched =
                     if self.stop.load(Ordering::Relaxed) || self.allowance.reached().is_some() {
                         None
@@ -139,7 +165,7 @@ mod tests {
         let (their_lost, their_stop) = (Arc::clone(&lost), Arc::clone(&stop));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let tasks = tokio::task::LocalSet::new();
-        // As in `connection`: the one breaks off within a chunk, the other waits for a server that
+        // As in `lane`: the one breaks off within a chunk, the other waits for a server that
         // never answers.
         tasks.spawn_local(async move {
             let _returning =

@@ -38,6 +38,7 @@ mod emm_source;
 mod fixity;
 mod guard_sinks;
 mod held;
+mod http2;
 mod interrupted;
 mod invalid_statements;
 mod labels;

@@ -17,7 +17,7 @@ use crate::report::events::{Event, Observer, Problem, Summary};
 use crate::report::options::{AuditOptions, SyncOptions};
 use crate::run::audit::audit;
 use crate::run::follow::follow;
-use crate::run::open_files::connections_of_copies;
+use crate::run::open_files::requests_of_copies;
 use crate::run::sync::{sync, test_filter};
 use abreast_core::Meter;
 use place::{open, place, states_elsewhere};
@@ -143,7 +143,7 @@ pub fn follow_sets(
 ) -> Result<Summary, SetsError> {
     let whole = observers(None);
     let (_lock, mut copies) = open(options, &*whole, cancel)?;
-    let mut connections = connections_of_copies(copies.len(), shares, options.connections)?;
+    let mut requests = requests_of_copies(copies.len(), shares)?;
     let followed = |folder: &str, options: &SyncOptions| {
         let observer = observers(Some(folder));
         ended(&*observer, follow(options, &*observer, cancel)).unwrap_or_else(failure)
@@ -155,7 +155,7 @@ pub fn follow_sets(
         let mut ended: HashMap<String, Summary> = HashMap::new();
         loop {
             for (place, mut options) in copies.drain(..) {
-                options.connections = connections;
+                options.limit_requests(requests);
                 if running.get(&place.folder).is_some_and(|thread| !thread.is_finished()) {
                     continue;
                 }
@@ -180,8 +180,8 @@ pub fn follow_sets(
             // A set whose follower ended is started again. A Source that does not respond is asked
             // in the next round.
             copies = place(options, &*whole, cancel).unwrap_or_default();
-            match connections_of_copies(copies.len(), shares, options.connections) {
-                Ok(fitting) => connections = fitting,
+            match requests_of_copies(copies.len(), shares) {
+                Ok(fitting) => requests = fitting,
                 Err(error) => {
                     copies.retain(|(place, _)| running.contains_key(&place.folder));
                     whole.event(&Event::Notice(Problem {

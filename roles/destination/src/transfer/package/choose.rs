@@ -1,6 +1,6 @@
 //! The cost rule: packages, or a request for each resource.
 //!
-//! Requests cost a round trip for each resource, as many in parallel as there are connections, and
+//! Requests cost a round trip for each resource, as many in parallel as a host may get, and
 //! the required bytes. Packages cost a round trip each, the time of their creation, and all of
 //! their bytes, required or not. Both are estimated in seconds, with the shortest round trip and
 //! the speed that were measured while this run read the lists.
@@ -9,7 +9,7 @@ use crate::plan::planner::PlanContext;
 use crate::plan::volume::UNKNOWN_BYTES;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
-use crate::report::options::{Dumps, SyncOptions};
+use crate::report::options::Dumps;
 use crate::request::diagnostics::Pace;
 use crate::request::package::listing::{Dump, ListedPackage, Offered, Packaged};
 use abreast_store::mirror::PendingCounts;
@@ -29,20 +29,17 @@ const BYTES_PER_SECOND: f64 = 10_000_000.0;
 pub(super) struct Wanted {
     pub(super) resources: u64,
     pub(super) bytes: u64,
-    connections: u64,
+    /// Number of requests in parallel.
+    parallel: u64,
     dumps: Dumps,
 }
 
 impl Wanted {
     /// `bytes` is 0 if no length is known.
-    pub(super) fn new(options: &SyncOptions, resources: u64, bytes: u64) -> Self {
+    pub(super) fn new(run: &PlanContext<'_, '_>, resources: u64, bytes: u64) -> Self {
+        let options = run.planner.options;
         let bytes = if bytes > 0 { bytes } else { resources * UNKNOWN_BYTES };
-        Self {
-            resources,
-            bytes,
-            connections: options.connections.max(1) as u64,
-            dumps: options.dumps,
-        }
+        Self { resources, bytes, parallel: run.requests.parallel(options), dumps: options.dumps }
     }
 
     /// Whether packages are to be considered at all.
@@ -67,7 +64,7 @@ impl Wanted {
     /// The cost of a request for each.
     fn seconds(self, pace: Pace) -> f64 {
         let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
-        let at_a_time = self.connections.clamp(1, self.resources.max(1)) as f64;
+        let at_a_time = self.parallel.clamp(1, self.resources.max(1)) as f64;
         self.resources as f64 * (round_trip + REQUEST_SECONDS) / at_a_time
             + self.bytes as f64 / rate(pace)
     }
@@ -97,7 +94,7 @@ pub(crate) fn choose(
     if let Some(made_from) = run.planner.made_from.take() {
         return Ok(Some(made_from));
     }
-    let wanted = Wanted::new(run.planner.options, counts.fetches, counts.bytes);
+    let wanted = Wanted::new(run, counts.fetches, counts.bytes);
     if !wanted.is_worth_packages() {
         return Ok(None);
     }
@@ -149,7 +146,7 @@ mod tests {
     use crate::request::package::listing::Made;
 
     fn wanted(resources: u64, bytes: u64) -> Wanted {
-        Wanted { resources, bytes, connections: 8, dumps: Dumps::Auto }
+        Wanted { resources, bytes, parallel: 8, dumps: Dumps::Auto }
     }
 
     fn package(to_come: Option<u64>) -> Option<f64> {

@@ -76,7 +76,7 @@ fn choose(
     }
     let due = run.planner.mirror.changes_due()?;
     let Some(oldest) = due.oldest else { return Ok(None) };
-    let wanted = Wanted::new(run.planner.options, due.resources, due.bytes);
+    let wanted = Wanted::new(run, due.resources, due.bytes);
     if !wanted.is_worth_packages() {
         return Ok(None);
     }
