@@ -498,7 +498,10 @@ impl Response {
             match std::task::ready!(frame) {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if data.is_empty() => {}
-                    Ok(data) => break Ok(Some(data)),
+                    Ok(data) => {
+                        channel.count_body(data.len());
+                        break Ok(Some(data));
+                    }
                     // Trailers are ignored.
                     Err(_) => {}
                 },

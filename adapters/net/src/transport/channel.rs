@@ -57,6 +57,13 @@ impl Channel {
         }
     }
 
+    /// Records that bytes of the body have arrived.
+    pub(crate) fn count_body(&mut self, bytes: usize) {
+        if let Self::Http2(exchange) = self {
+            exchange.received(bytes);
+        }
+    }
+
     /// Bytes received since the start of the request; 0 on a connection that several requests share.
     pub(crate) fn received(&self) -> u64 {
         match self {

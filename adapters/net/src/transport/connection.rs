@@ -51,10 +51,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn received(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-
     /// Whether the connection waits because of our limit of bytes per second.
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled.load(Relaxed)

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -19,18 +20,25 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use crate::settings::options::Options;
 use crate::transport::connection::{Failure, Meter, Metered, Stream};
 use crate::transport::shared::Shared;
-use crate::transport::watchdog::Watchdog;
+use crate::transport::watchdog::{TooSlow, Watchdog};
 
-/// Bytes of a response that a server may send before they are read: 160 Mbit/s at a round trip of
+/// Most bytes of a response that a server may send before they are read: 160 Mbit/s at a round trip of
 /// 200 ms.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Bytes of all responses on a connection that a server may send before they are read.
+/// Most bytes of all responses on a connection that a server may send before they are read.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Longest wait of a request while the server answers other requests on the connection, as a
+/// multiple of `idle_timeout`.
+const MAX_OVERTAKEN: u32 = 10;
 
 /// A connection of HTTP/2.
 pub(crate) struct Http2Connection {
     sender: http2::SendRequest<Full<Bytes>>,
     meter: Arc<Meter>,
+    /// Bytes of bodies that requests have received, and one for each head. Other frames are not
+    /// counted, so that a server cannot prevent time limits by sending them.
+    answered: AtomicU64,
     /// Time since which the connection is unused, if no request uses it.
     idle_since: Mutex<Instant>,
 }
@@ -52,7 +60,8 @@ impl Http2Connection {
                 tracing::debug!(%error, "a connection of HTTP/2 ended");
             }
         });
-        Ok(Self { sender, meter, idle_since: Mutex::new(Instant::now()) })
+        let (answered, idle_since) = (AtomicU64::default(), Mutex::new(Instant::now()));
+        Ok(Self { sender, meter, answered, idle_since })
     }
 
     /// Whether the connection can be used as far as is known; sending may still fail.
@@ -75,11 +84,13 @@ impl Http2Connection {
 pub(crate) struct Http2Exchange {
     connection: Arc<Http2Connection>,
     watchdog: Watchdog,
+    /// Time since which this request waits for a part of its answer.
+    waits_since: Option<Instant>,
 }
 
 impl Http2Exchange {
     pub(crate) fn new(connection: Arc<Http2Connection>) -> Self {
-        Self { connection, watchdog: Watchdog::new() }
+        Self { connection, watchdog: Watchdog::new(), waits_since: None }
     }
 
     pub(crate) fn connection(&self) -> &Arc<Http2Connection> {
@@ -92,16 +103,26 @@ impl Http2Exchange {
         request: http::Request<Full<Bytes>>,
         options: &Options,
     ) -> Result<http::Response<Incoming>, Failure> {
-        self.watchdog.begin(self.connection.meter.received());
+        self.watchdog.begin_among_others(self.connection.answered.load(Relaxed));
         let mut sender = self.connection.sender.clone();
         let mut answer = pin!(sender.send_request(request));
         let answered = poll_fn(|cx| self.poll_with(cx, options, |cx| answer.as_mut().poll(cx)));
-        answered.await?.map_err(Failure::Http)
+        let answer = answered.await?.map_err(Failure::Http)?;
+        self.received(1);
+        self.watchdog.begin_body(self.connection.answered.load(Relaxed));
+        Ok(answer)
+    }
+
+    /// Records that a part of the answer has arrived.
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.connection.answered.fetch_add(bytes as u64, Relaxed);
+        self.waits_since = None;
     }
 
     /// Polls `wanted` until it is ready or the server is too slow.
     ///
-    /// The bytes of the whole connection count: the server decides in which order it answers.
+    /// The answers to all requests on the connection count, since the server decides in which order
+    /// it answers; but no request waits forever while others are answered.
     pub(crate) fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -116,9 +137,14 @@ impl Http2Exchange {
             // The timer is set all the same, since nothing else wakes this task if the server is
             // silent afterwards.
             self.watchdog.end_wait();
+            self.waits_since = None;
         }
-        let received = self.connection.meter.received();
-        self.watchdog.poll(cx, received, options).map(|slow| Err(Failure::Slow(slow)))
+        let waits_since = *self.waits_since.get_or_insert_with(Instant::now);
+        if waits_since.elapsed() >= options.idle_timeout.saturating_mul(MAX_OVERTAKEN) {
+            return Poll::Ready(Err(Failure::Slow(TooSlow::Idle)));
+        }
+        let answered = self.connection.answered.load(Relaxed);
+        self.watchdog.poll(cx, answered, options).map(|slow| Err(Failure::Slow(slow)))
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Watchdog {
     armed_until: Option<Instant>,
     waiting: bool,
     answering: bool,
+    /// Whether bytes also have to come with `min_speed`.
+    has_speed: bool,
     seen: u64,
     progress: Instant,
     window_start: Instant,
@@ -41,6 +43,7 @@ impl Watchdog {
             armed_until: None,
             waiting: false,
             answering: false,
+            has_speed: true,
             seen: 0,
             progress: now,
             window_start: now,
@@ -56,6 +59,19 @@ impl Watchdog {
         self.seen = received;
         self.window_bytes = received;
         self.waited = Duration::ZERO;
+    }
+
+    /// Starts a request whose answer others may precede: bytes need no speed before
+    /// [`Self::begin_body`].
+    pub(crate) fn begin_among_others(&mut self, received: u64) {
+        self.begin(received);
+        self.has_speed = false;
+    }
+
+    /// The body of the answer begins.
+    pub(crate) fn begin_body(&mut self, received: u64) {
+        self.begin(received);
+        self.has_speed = true;
     }
 
     /// The awaited bytes have arrived.
@@ -93,7 +109,7 @@ impl Watchdog {
             if now >= deadline {
                 return Poll::Ready(TooSlow::Idle);
             }
-            if self.answering && options.min_speed > 0 {
+            if self.answering && self.has_speed && options.min_speed > 0 {
                 let window_end = self.window_start + options.min_speed_window;
                 if now >= window_end {
                     let seconds = now.duration_since(self.window_start).as_secs_f64();

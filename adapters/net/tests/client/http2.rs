@@ -363,6 +363,35 @@ async fn a_silent_connection_is_given_up() {
     assert_eq!(connections.load(SeqCst), 2);
 }
 
+#[tokio::test]
+async fn a_request_is_given_up_although_others_are_answered() {
+    let trust = Trust::new();
+    let (address, _) = trust
+        .serve(|_, requests| {
+            answer_all(requests, |request, to| async move {
+                if request.uri().path() == "/lost" {
+                    std::future::pending::<()>().await;
+                }
+                answer(to, "answered").await;
+            })
+        })
+        .await;
+    let options = trust.options(address);
+    let client = client(Options { idle_timeout: Duration::from_millis(100), ..options });
+    let others = async {
+        loop {
+            assert_eq!(get(&client, URL).await.unwrap().1, b"answered");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let lost = format!("{URL}lost");
+    let error = tokio::select! {
+        lost = get(&client, &lost) => lost.unwrap_err(),
+        () = others => unreachable!(),
+    };
+    assert_eq!((error.code(), error.is_transient()), ("net.timeout", true), "{error}");
+}
+
 /// A server that writes these bytes after the TLS handshake, as a server of HTTP/2.
 fn writing(config: Arc<ServerConfig>, bytes: Vec<u8>) -> Server {
     Server::raw(move |stream| {
@@ -412,5 +441,44 @@ async fn hostile_servers_are_refused() {
             Options { idle_timeout: Duration::from_secs(2), ..trust.options(server.address()) };
         let error = get(&client(options), URL).await.unwrap_err();
         assert_eq!(error.code(), code, "{what}: {error}");
+    }
+}
+
+/// A server that writes the first bytes after the TLS handshake, and then the others again and again.
+fn repeating(config: Arc<ServerConfig>, first: Vec<u8>, again: Vec<u8>) -> Server {
+    Server::raw(move |stream| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut tls = StreamOwned::new(connection, stream);
+        // The frames are for a stream, which the request opens.
+        let mut opened = tls.write_all(&frame(4, 0, 0, &[])).and_then(|()| tls.flush());
+        opened = opened.and_then(|()| tls.read(&mut [0; 4_096]).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(50));
+        let mut written = opened.and_then(|()| tls.write_all(&first));
+        while written.is_ok() {
+            written = tls.write_all(&again).and_then(|()| tls.flush());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    })
+}
+
+#[tokio::test]
+async fn frames_that_are_no_answer_do_not_prevent_time_limits() {
+    let trust = Trust::new();
+    // `:status` with 103 and with 200, by an index of the table of names, and by one of the whole.
+    let (early_hints, ok): (&[u8], &[u8]) = (&[0x08, 0x03, b'1', b'0', b'3'], &[0x88]);
+    for (what, first, again) in [
+        ("interim responses", Vec::new(), frame(1, 4, 1, early_hints)),
+        ("pings", Vec::new(), frame(6, 0, 0, &[0; 8])),
+        ("settings", Vec::new(), frame(4, 0, 0, &[])),
+        ("windows", Vec::new(), frame(8, 0, 0, &[0, 0, 0, 1])),
+        ("unknown frames", Vec::new(), frame(0xfa, 0, 0, &[0; 2_000])),
+        ("empty pieces of a body", frame(1, 4, 1, ok), frame(0, 0, 1, &[])),
+    ] {
+        let server = repeating(trust.certificate.speaking(&["h2"]), first, again);
+        let options =
+            Options { idle_timeout: Duration::from_millis(150), ..trust.options(server.address()) };
+        let ended = tokio::time::timeout(Duration::from_secs(20), get(&client(options), URL)).await;
+        let error = ended.unwrap_or_else(|_| panic!("{what}: no end")).unwrap_err();
+        assert!(["net.timeout", "http.protocol"].contains(&error.code()), "{what}: {error}");
     }
 }
