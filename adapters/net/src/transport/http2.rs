@@ -24,9 +24,9 @@ use crate::transport::watchdog::{TooSlow, Watchdog};
 
 /// Most bytes of a response that a server may send before they are read: 160 Mbit/s at a round trip of
 /// 200 ms.
-const STREAM_WINDOW: u32 = 4 << 20;
+const STREAM_WINDOW_MAX: u32 = 4 << 20;
 /// Most bytes of all responses on a connection that a server may send before they are read.
-const CONNECTION_WINDOW: u32 = 8 << 20;
+const CONNECTION_WINDOW_MAX: u32 = 8 << 20;
 
 /// Longest wait of a request while the server answers other requests on the connection, as a
 /// multiple of `idle_timeout`.
@@ -50,8 +50,8 @@ impl Http2Connection {
         let io = TokioIo::new(Metered::new(stream, Arc::clone(&meter), shared));
         let header_bytes = u32::try_from(shared.options.max_header_bytes).unwrap_or(u32::MAX);
         let (sender, driver) = http2::Builder::new(TokioExecutor::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_stream_window_size(STREAM_WINDOW_MAX)
+            .initial_connection_window_size(CONNECTION_WINDOW_MAX)
             .max_header_list_size(header_bytes)
             .handshake(io)
             .await?;
@@ -216,6 +216,6 @@ mod tests {
     fn windows_fill_a_long_line() {
         // 100 Mbit/s with a round trip of 300 ms.
         const LINE: u32 = 100_000_000 / 8 / 1_000 * 300;
-        const { assert!(STREAM_WINDOW > LINE && CONNECTION_WINDOW >= 2 * STREAM_WINDOW) };
+        const { assert!(STREAM_WINDOW_MAX > LINE && CONNECTION_WINDOW_MAX >= 2 * STREAM_WINDOW_MAX) };
     }
 }
