@@ -30,6 +30,7 @@ pub use report::events::{
 pub use report::heartbeat::Heartbeat;
 pub use report::last_run::{LastRun, RunProblem};
 pub use report::on_change::OnChange;
+pub use report::open_files::{TooFewFiles, requests_of_copies};
 pub use report::open_store::OpenStore;
 pub use report::options::REPLACED_BY;
 pub use report::options::Tolerance;
@@ -55,7 +56,6 @@ pub use request::robots::matcher as robots_matcher;
 pub use run::audit::audit;
 pub use run::check;
 pub use run::follow::follow;
-pub use run::open_files::{TooFewFiles, requests_of_copies};
 pub use run::sets::{
     SetObservers, SetsError, audit_sets, copies_of_sets, follow_sets, lock_sets, sync_sets,
     test_filter_sets,

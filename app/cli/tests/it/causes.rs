@@ -560,3 +560,27 @@ fn a_server_with_few_open_files_stays_reachable() {
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("allow 198 files"), "{printed}");
 }
+
+#[test]
+fn a_copy_with_few_open_files_has_fewer_requests_in_flight() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("papers");
+    for number in 0..400 {
+        let below = folder.join((number % 200).to_string());
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join(format!("{number}.txt")), vec![b'x'; 20_000]).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_abreast"));
+    command.args(["serve", folder.to_str().unwrap(), "--listen", "127.0.0.1:0", "--name", "set"]);
+    let source = Source::run(command.env("ABREAST_LOG_FORMAT", "text"));
+    for files in [60, 100, 128] {
+        let copy = place.path().join(format!("copy-{files}"));
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_abreast"), "sync"]).arg(source.url());
+        command.arg(&copy).args(["--connections", "200", "--dumps", "never"]);
+        let (code, printed) = outcome(&mut command);
+        assert_eq!(code, Some(0), "{files} files: {printed}");
+        assert!(printed.contains("400 created"), "{files} files: {printed}");
+    }
+}

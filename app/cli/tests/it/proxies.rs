@@ -312,6 +312,13 @@ fn check(front: &Front, curl: &Path, original: &Path, what: &str) {
     let by_http_1_1 = place.join("copy-by-http-1.1");
     sync(&front.base(), &by_http_1_1, 0, &["--ca-file", &ca, "--no-http2"]);
     assert_equal(original, &by_http_1_1);
+    // 100 requests by HTTP/2 do not fit.
+    let few_files = place.join("copy-with-few-files");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 90; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_abreast"), "sync"]);
+    let few = run(command.arg(front.base()).arg(&few_files).args(["--ca-file", &ca]));
+    assert_eq!(few.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&few.stderr));
+    assert_equal(original, &few_files);
     assert_eq!(front.curl(curl, "set/r/7.txt", &["-r", "2-5"]), b"nten", "{what}");
 
     // An event arrives when it is made.

@@ -10,6 +10,7 @@ pub(crate) mod last_run;
 pub(crate) mod lasting;
 pub(crate) mod meters;
 pub(crate) mod on_change;
+pub(crate) mod open_files;
 pub(crate) mod open_store;
 pub(crate) mod options;
 pub(crate) mod reporter;

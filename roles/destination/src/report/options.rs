@@ -2,6 +2,7 @@
 
 use crate::report::heartbeat::Heartbeat;
 use crate::report::on_change::OnChange;
+use crate::report::open_files::requests_of_copies;
 use crate::report::sinks::SinkOptions;
 use crate::report::uri_list::UriList;
 use abreast_core::filter::Filter;
@@ -321,16 +322,24 @@ impl SyncOptions {
         self.streams = self.streams.min(most);
     }
 
+    /// Number of parallel requests to one host by HTTP/1.1 and by HTTP/2, by the limit of open files.
+    pub(crate) fn parallel_by_protocol(&self) -> [usize; 2] {
+        // A copy alone continues with one request at a time.
+        let fitting = requests_of_copies(1, 1).unwrap_or(1);
+        let connections = self.connections.clamp(1, fitting);
+        [connections, self.streams.clamp(connections, fitting)]
+    }
+
     /// Number of parallel requests to one host, by the protocol that the servers have chosen.
     pub(crate) fn parallel(&self, shared: &abreast_net::Shared) -> usize {
-        let connections = self.connections.max(1);
-        if shared.speaks_http2() { connections.max(self.streams) } else { connections }
+        self.parallel_by_protocol()[usize::from(shared.speaks_http2())]
     }
 
     pub(crate) fn net_options(&self) -> abreast_net::Options {
+        let [connections_per_host, streams_per_host] = self.parallel_by_protocol();
         abreast_net::Options {
-            connections_per_host: self.connections.max(1),
-            streams_per_host: self.streams,
+            connections_per_host,
+            streams_per_host,
             allow_downgrade: self.allow_downgrade,
             ..self.net.clone()
         }

@@ -6,7 +6,6 @@ mod command;
 pub(crate) mod follow;
 mod hand_over;
 pub(crate) mod moved;
-pub(crate) mod open_files;
 mod parts;
 pub(crate) mod sets;
 mod settle;

@@ -73,7 +73,7 @@ impl Transfer<'_> {
         total_bytes: u64,
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
-        let connections = self.options.connections.max(1);
+        let [connections, streams] = self.options.parallel_by_protocol();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
         let queue = Arc::new(WorkQueue::new(threads));
@@ -90,7 +90,6 @@ impl Transfer<'_> {
             meter: report.meter.clone(),
             lost: Arc::clone(&lost),
         };
-        let streams = self.options.streams;
         let span = tracing::Span::current();
         let result = std::thread::scope(|scope| {
             for number in 0..threads {

@@ -1,7 +1,7 @@
 //! Errors about the copies of all sets.
 
 use crate::report::error::{Error, ExitCode};
-use crate::run::open_files::TooFewFiles;
+use crate::report::open_files::TooFewFiles;
 use std::path::PathBuf;
 
 /// The reason why the copies of all sets of a Source cannot be synchronised or audited. Errors of a
