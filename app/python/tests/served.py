@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Callable, List
 
@@ -38,6 +40,14 @@ class Server:
                 return found.group(1)
         raise AssertionError("".join(lines))
 
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.url + "readyz", timeout=10) as answer:
+                return b"is being read" not in answer.read()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
+
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
@@ -50,13 +60,14 @@ class Server:
 
 
 class ServedCase(unittest.TestCase):
-    """A test with a server."""
+    """A test with a server that has read its folder."""
 
     server: Server
 
     def setUp(self) -> None:
         self.server = Server()
         self.addCleanup(self.server.close)
+        self.wait_for("the folder is read", self.server.is_ready)
         self.copy = self.server.root / "copy"
 
     def wait_for(self, what: str, is_true: Callable[[], bool]) -> None:
