@@ -10,6 +10,7 @@ use http::header::{self, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri};
 use http_body_util::Full;
+use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::address::error::{Error, ErrorKind};
@@ -20,9 +21,10 @@ use crate::address::userinfo::without_userinfo;
 use crate::fetch::request::Request;
 use crate::fetch::response::Response;
 use crate::transport::connect::speaks_tls;
+use crate::transport::connection::Failure;
 use crate::transport::failure::failed;
-use crate::transport::host::{Forwards, Host};
-use crate::transport::shared::{Protocol, Shared};
+use crate::transport::host::{Forwards, Host, Wanted};
+use crate::transport::shared::{Protocol, RowFault, Shared};
 use crate::transport::trace::{carry, client_span};
 
 /// Most origins to which a client has open connections.
@@ -140,6 +142,25 @@ impl Client {
         }
     }
 
+    /// Opens connections to the URL's origin before they are needed: at most `most`, and one if the
+    /// server chooses HTTP/2. Failures are left to the first request.
+    pub async fn prepare(&self, url: &str, most: usize) {
+        let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) else {
+            return;
+        };
+        let mut openings = JoinSet::new();
+        for _ in 0..most.min(self.0.shared.options.connections_per_host) {
+            let (host, url) = (Arc::clone(&host), url.to_owned());
+            openings.spawn(async move {
+                let mut place = host.state.place().await;
+                if let Ok(channel) = host.open(&mut place, &url, false).await {
+                    host.give_back(channel);
+                }
+            });
+        }
+        openings.join_all().await;
+    }
+
     /// Whether the URL's origin is paused at its request.
     pub fn is_paused(&self, url: &str) -> bool {
         let host = Target::split(url).and_then(|target| self.host(target.origin));
@@ -158,6 +179,14 @@ impl Client {
         Target::split(url)
             .and_then(|target| self.host(target.origin))
             .is_ok_and(|host| !host.state.reported.swap(true, Relaxed))
+    }
+
+    /// Sends no more requests to the URL's origin before earlier ones are answered, since an answer
+    /// was another resource.
+    pub fn stop_pipelining(&self, url: &str) {
+        if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
+            host.state.stop_pipelining("an answer was another resource");
+        }
     }
 
     /// Sets the least time between the starts of two requests to the URL's origin, for all clients
@@ -194,7 +223,8 @@ impl Client {
         Ok(host)
     }
 
-    /// Sends one request to a server, without redirects.
+    /// Sends one request to a server, without redirects. A request in a row is repeated alone, unless
+    /// the answer has a body that the caller can verify, or asks for a pause.
     async fn exchange(
         &self,
         host: &Arc<Host>,
@@ -204,21 +234,60 @@ impl Client {
         url: &str,
         public_only: bool,
     ) -> Result<Response, Error> {
+        let mut wanted = Wanted::Any;
+        if request.may_be_pipelined() && host.forwards.is_none() {
+            wanted = Wanted::InRow;
+        }
+        loop {
+            let (response, is_in_row) = self
+                .exchange_by(wanted, host, target, request, credentials, url, public_only)
+                .await?;
+            let checked = response.check(request);
+            let asks_for_pause = matches!(
+                response.status(),
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            );
+            if !is_in_row || asks_for_pause {
+                return checked.map(|()| response);
+            }
+            let is_useful = response.status() == StatusCode::OK && checked.is_ok();
+            host.state.note_use(is_useful);
+            if is_useful {
+                return Ok(response);
+            }
+            response.discard().await;
+            self.0.shared.count_retry();
+            wanted = Wanted::Any;
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the arguments of `exchange`, and one more")]
+    async fn exchange_by(
+        &self,
+        mut wanted: Wanted,
+        host: &Arc<Host>,
+        target: &Target<'_>,
+        request: &Request<'_>,
+        credentials: Option<&Authorization>,
+        url: &str,
+        public_only: bool,
+    ) -> Result<(Response, bool), Error> {
         let shared = &self.0.shared;
         let path = target.path_and_query()?;
         let mut place = shared.enter(&host.state).await;
-        let mut kept = host.take_idle();
         let repeatable = request.method.is_some()
             || request.post.is_none_or(|post| post.idempotency_key.is_some());
         loop {
+            let kept = host.take(&mut place, wanted).await;
             let reused = kept.is_some();
-            let mut channel = if let Some(channel) = kept.take() {
+            let mut channel = if let Some(channel) = kept {
                 channel
             } else {
                 self.close_expired();
                 host.open(&mut place, url, public_only).await?
             };
-            if !channel.is_http2() {
+            let is_in_row = channel.is_pipelined();
+            if !channel.is_http2() && !is_in_row {
                 place.alone(&host.state).await;
             }
             let target = (path.clone(), channel.is_http2());
@@ -243,14 +312,24 @@ impl Client {
                     tracing::debug!(%method, %url, status = head.status.as_u16(), "answered");
                     let response =
                         Response::new(head, body, url, host.clone(), channel, place, request);
-                    response.check(request)?;
-                    return Ok(response);
+                    return Ok((response, is_in_row));
                 }
                 Err(failure) => {
                     span.record("otel.status_code", "ERROR");
                     if channel.has_ended(&failure) {
                         host.forget(&channel);
                     }
+                    if is_in_row {
+                        let fault = match failure {
+                            Failure::Row(fault) => fault,
+                            _ => RowFault::Irregular,
+                        };
+                        host.state.note_fault(fault);
+                        shared.count_retry();
+                        wanted = Wanted::Any;
+                        continue;
+                    }
+                    wanted = Wanted::New;
                     if channel.is_sent_back(&failure) {
                         host.state.set_protocol(Protocol::Http1);
                         host.forget(&channel);

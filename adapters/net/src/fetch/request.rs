@@ -70,6 +70,11 @@ pub struct Request<'a> {
     /// Send `Cache-Control: no-cache`: caches must ask the server before they answer
     /// [rfc9111 §5.2.1].
     pub no_cache: bool,
+    /// Allow the request to be sent before earlier ones are answered, if the server has answered
+    /// regularly by HTTP/1.1 [rfc9112 §9.3.2]. Only for a small body that the caller verifies with a
+    /// digest, since a server may mix up answers. Statuses other than 200, 429 and 503 are asked
+    /// for again alone. The caller must read a response before it waits for another one.
+    pub pipelined: bool,
     /// Send an `Accept` header with this value.
     pub accept: Option<&'a str>,
     /// Send `Last-Event-ID` with this value, after which an event stream continues.
@@ -95,6 +100,17 @@ impl<'a> Request<'a> {
 
     pub(crate) fn is_conditional(&self) -> bool {
         self.if_none_match.is_some() || self.if_modified_since.is_some()
+    }
+
+    /// Whether the request may be sent before earlier ones are answered.
+    pub(crate) fn may_be_pipelined(&self) -> bool {
+        self.pipelined
+            && !self.head
+            && self.post.is_none()
+            && self.method.is_none()
+            && !self.is_conditional()
+            && self.range_from.is_none()
+            && !self.no_cache
     }
 
     /// The range to request. Only a strong tag guarantees that the joined body is correct

@@ -2,21 +2,18 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use hyper::body::{Body as _, Incoming};
 
 use crate::address::error::{Error, ErrorKind};
 use crate::fetch::challenge;
 use crate::fetch::request::{Request, UnaskedEncoding};
 use crate::limits::pause::retry_after;
-use crate::transport::channel::Channel;
-use crate::transport::connection::Failure;
+use crate::transport::channel::{Body, Channel};
 use crate::transport::failure::failed;
 use crate::transport::host::Host;
 use crate::transport::shared::Place;
@@ -38,7 +35,7 @@ pub struct Response {
     status: StatusCode,
     headers: HeaderMap,
     url: String,
-    body: Incoming,
+    body: Body,
     host: Arc<Host>,
     /// `None` after the end of the body.
     wire: Option<(Channel, Place)>,
@@ -79,7 +76,7 @@ pub fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
 impl Response {
     pub(crate) fn new(
         head: http::response::Parts,
-        body: Incoming,
+        body: Body,
         url: String,
         host: Arc<Host>,
         channel: Channel,
@@ -101,7 +98,7 @@ impl Response {
             early: VecDeque::new(),
             has_moved: false,
         };
-        if response.body.is_end_stream() {
+        if response.is_at_end() {
             response.release();
         } else if response.is_gzip()
             && (response.asked_for_gzip(request)
@@ -416,7 +413,7 @@ impl Response {
     pub async fn read_to(&mut self, buffer: &mut Vec<u8>, limit: u64) -> Result<(), Error> {
         self.limit = self.limit.min(limit);
         if self.wire.is_some() && self.gunzip.is_none() {
-            let announced = self.body.size_hint().lower();
+            let announced = self.left().map_or(0, |(least, _)| least);
             if announced > self.limit {
                 self.failed = true;
                 self.close();
@@ -433,8 +430,8 @@ impl Response {
     /// Gives up the body. A short rest that arrives at once is read, so that the connection can be
     /// used again.
     pub async fn discard(mut self) {
-        let short = self.body.size_hint().upper().is_some_and(|left| left <= DRAIN_BYTES as u64);
-        if short && self.wire.is_some() {
+        let left = self.left().and_then(|(_, most)| most);
+        if left.is_some_and(|left| left <= DRAIN_BYTES as u64) {
             let rest = async { while let Ok(Some(_)) = poll_fn(|cx| self.poll_wire(cx)).await {} };
             let _ = tokio::time::timeout(DRAIN_TIME, rest).await;
         }
@@ -492,34 +489,13 @@ impl Response {
     /// The next piece as sent.
     fn poll_wire(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         let Some((channel, _)) = &mut self.wire else { return Poll::Ready(Ok(None)) };
-        let (body, options) = (&mut self.body, &self.host.shared.options);
-        let frame = loop {
-            let frame = channel.poll_with(cx, options, |cx| Pin::new(&mut *body).poll_frame(cx));
-            match std::task::ready!(frame) {
-                Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if data.is_empty() => {}
-                    Ok(data) => {
-                        channel.count_body(data.len());
-                        break Ok(Some(data));
-                    }
-                    // Trailers are ignored.
-                    Err(_) => {}
-                },
-                Ok(Some(Err(e))) => break Err(Failure::Http(e)),
-                Ok(None) => break Ok(None),
-                Err(failure) => break Err(failure),
-            }
-        };
-        Poll::Ready(match frame {
-            Ok(Some(data)) => {
-                if self.body.is_end_stream() {
+        let piece = channel.poll_body(cx, &self.host.shared.options, &mut self.body);
+        Poll::Ready(match std::task::ready!(piece) {
+            Ok(piece) => {
+                if piece.is_none() || self.is_at_end() {
                     self.release();
                 }
-                Ok(Some(data))
-            }
-            Ok(None) => {
-                self.release();
-                Ok(None)
+                Ok(piece)
             }
             Err(failure) => {
                 if channel.has_ended(&failure) {
@@ -528,6 +504,16 @@ impl Response {
                 Err(failed(failure, 0, &self.url))
             }
         })
+    }
+
+    /// Bytes of the body that have not been received: at least, and at most if known.
+    fn left(&self) -> Option<(u64, Option<u64>)> {
+        self.wire.as_ref().map(|(channel, _)| channel.left(&self.body))
+    }
+
+    /// Whether the end of the body has been received.
+    fn is_at_end(&self) -> bool {
+        self.wire.as_ref().is_none_or(|(channel, _)| channel.is_at_end(&self.body))
     }
 
     /// Releases the connection and the host's place at the end of the body.

@@ -48,8 +48,11 @@ pub struct Options {
     /// Whether a server with TLS may choose HTTP/2. Requests of a client to it share a connection.
     /// Default yes.
     pub http2: bool,
-    /// Most requests in flight to one host that has chosen HTTP/2, if this is more than
-    /// `connections_per_host`. Default 0.
+    /// Whether requests of HTTP/1.1 may be sent before earlier ones are answered, see
+    /// [`Request::pipelined`](crate::Request::pipelined). Default yes.
+    pub pipelining: bool,
+    /// Most requests in flight to one host that has chosen HTTP/2 or answers requests in a row, if
+    /// this is more than `connections_per_host`. Default 0.
     pub streams_per_host: usize,
     /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
@@ -134,6 +137,7 @@ impl Default for Options {
             max_retry_after: Duration::from_secs(3_600),
             connections_per_host: 4,
             http2: true,
+            pipelining: true,
             streams_per_host: 0,
             keep_alive: Duration::from_secs(30),
             user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -25,7 +25,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::limits::bandwidth::{Allowance, Throttle};
 use crate::settings::options::Options;
-use crate::transport::shared::{Shared, Totals};
+use crate::transport::shared::{RowFault, Shared, Totals};
 use crate::transport::tls::ALPN_HTTP2;
 use crate::transport::watchdog::{TooSlow, Watchdog};
 
@@ -51,6 +51,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Bytes received since the connection was made.
+    pub(crate) fn received(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
     /// Whether the connection waits because of our limit of bytes per second.
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled.load(Relaxed)
@@ -90,6 +95,8 @@ pub(crate) enum Failure {
     Interim,
     Http(hyper::Error),
     Closed,
+    /// A request in a row got no regular answer.
+    Row(RowFault),
 }
 
 impl Failure {
@@ -99,7 +106,7 @@ impl Failure {
         match self {
             Self::Http(e) => e.is_canceled() || (received == 0 && !e.is_timeout()),
             Self::Closed => received == 0,
-            Self::Slow(_) | Self::Interim => false,
+            Self::Slow(_) | Self::Interim | Self::Row(_) => false,
         }
     }
 }
@@ -110,6 +117,8 @@ pub(crate) struct Connection {
     meter: Arc<Meter>,
     watchdog: Watchdog,
     closed: bool,
+    /// Whether the server has answered a request so that the next answer can follow.
+    is_regular: bool,
     /// Bytes received before the current request.
     base: u64,
     /// Time since which the connection is unused.
@@ -118,16 +127,23 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn new(stream: Stream, shared: &Shared) -> Result<Self, hyper::Error> {
-        let options = &shared.options;
         let meter = Arc::new(Meter::default());
-        let io = TokioIo::new(Metered::new(stream, meter.clone(), shared));
+        Self::on(Metered::new(stream, meter.clone(), shared), meter, &shared.options).await
+    }
+
+    /// A connection on a stream, whose bytes the meter counts.
+    pub(crate) async fn on(
+        io: Metered,
+        meter: Arc<Meter>,
+        options: &Options,
+    ) -> Result<Self, hyper::Error> {
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
             .max_header_size(header_bytes)
             // Line breaks within a field value become spaces [rfc9112 §5.2].
             .allow_obsolete_multiline_headers_in_responses(true)
-            .handshake(io)
+            .handshake(TokioIo::new(io))
             .await?;
         Ok(Self {
             sender,
@@ -135,9 +151,26 @@ impl Connection {
             meter,
             watchdog: Watchdog::new(),
             closed: false,
+            is_regular: false,
             base: 0,
             idle_since: Instant::now(),
         })
+    }
+
+    /// Records that an answer had a length, and did not end the connection.
+    pub(crate) fn was_answered_regularly(&mut self) {
+        self.is_regular = true;
+    }
+
+    /// Whether requests can be sent on the connection before earlier ones are answered.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// The stream with its meter, unless bytes have come that nobody asked for.
+    pub(crate) fn into_stream(self) -> Option<(Metered, Arc<Meter>)> {
+        let parts = self.driver.into_parts();
+        parts.read_buf.is_empty().then(|| (parts.io.into_inner(), self.meter))
     }
 
     /// Bytes received since the start of the current request.

@@ -23,7 +23,7 @@ pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
         Failure::Interim => {
             return Error::new(ErrorKind::Protocol, url, "more than 16 interim responses");
         }
-        Failure::Closed => {
+        Failure::Closed | Failure::Row(_) => {
             return Error::new(
                 ErrorKind::Truncated,
                 url,

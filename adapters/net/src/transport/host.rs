@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::uri::Authority;
+use tokio::sync::Notify;
 
 use crate::address::error::Error;
 use crate::address::origin::Origin;
@@ -13,6 +14,7 @@ use crate::transport::channel::{Channel, Opened};
 use crate::transport::connect::connect;
 use crate::transport::connection::Connection;
 use crate::transport::http2::{Http2Connection, Http2Exchange};
+use crate::transport::pipeline::{PIPELINE_MAX, Pipeline};
 use crate::transport::shared::{HostState, Place, Protocol, Shared};
 
 /// An origin as this client uses it.
@@ -27,10 +29,25 @@ pub(crate) struct Host {
     pub(crate) tls_is_known: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
+    /// Connections of HTTP/1.1 with requests in a row.
+    pipelines: Mutex<Vec<Arc<Pipeline>>>,
+    /// A connection takes another request in a row.
+    room: Notify,
     /// The connection of HTTP/2 that the requests share.
     multiplexed: Mutex<Option<Arc<Http2Connection>>>,
     /// Locked while a connection is made that others may share; whether the last one failed.
     connecting: tokio::sync::Mutex<bool>,
+}
+
+/// The connections that a request may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A connection on which other requests may precede.
+    InRow,
+    /// Any connection; by HTTP/1.1, for this request alone.
+    Any,
+    /// A connection that was not used before.
+    New,
 }
 
 /// Headers for a proxy that forwards requests.
@@ -54,6 +71,8 @@ impl Host {
             forwards,
             tls_is_known,
             idle: Mutex::default(),
+            pipelines: Mutex::default(),
+            room: Notify::new(),
             multiplexed: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         }
@@ -99,7 +118,7 @@ impl Host {
             }
             Opened::Http2(connection) => {
                 self.state.set_protocol(Protocol::Http2);
-                self.shared.http2_was_chosen();
+                self.shared.found_taking_many();
                 *self.shared_connection() = Some(Arc::clone(&connection));
                 Ok(Channel::Http2(Box::new(Http2Exchange::new(connection))))
             }
@@ -109,20 +128,115 @@ impl Host {
     /// Closes connections that were idle for longer than `keep_alive`.
     pub(crate) fn close_idle(&self, keep_alive: Duration) {
         self.idle().retain(|connection| connection.idle_since.elapsed() < keep_alive);
+        self.pipelines().retain(|pipeline| pipeline.idle().is_none_or(|idle| idle < keep_alive));
         self.shared_connection().take_if(|connection| is_expired(connection, keep_alive));
     }
 
-    /// A part of a shared connection, or an idle connection that still works, the youngest first.
-    pub(crate) fn take_idle(&self) -> Option<Channel> {
+    /// A part of a shared connection, or a connection that still works.
+    pub(crate) async fn take(&self, place: &mut Place, wanted: Wanted) -> Option<Channel> {
+        if wanted == Wanted::New {
+            return None;
+        }
         if let Some(channel) = self.multiplexed() {
             return Some(channel);
         }
+        if wanted == Wanted::InRow && self.state.pipelines() {
+            return self.take_in_row(place).await;
+        }
+        if let Some(connection) = self.take_idle() {
+            return Some(Channel::Http1(connection));
+        }
+        if self.pipelines().is_empty() {
+            return None;
+        }
+        // A connection whose requests in a row have ended may be free then.
+        place.alone(&self.state).await;
+        let pipeline = self.take_idle_pipeline()?;
+        let (stream, meter) = Arc::into_inner(pipeline)?.into_connection()?;
+        let connection = Connection::on(stream, meter, &self.shared.options).await.ok()?;
+        Some(Channel::Http1(Box::new(connection)))
+    }
+
+    /// A turn on a connection with requests in a row, or a connection that is not known to allow
+    /// them; `None` if a new connection must be made. Connections without requests are used first.
+    async fn take_in_row(&self, place: &mut Place) -> Option<Channel> {
+        loop {
+            if place.alone.is_none() && self.has_idle() {
+                place.alone = self.state.try_alone();
+            }
+            if place.alone.is_some() {
+                break;
+            }
+            if self.state.pipelines()
+                && !self.state.is_awaited()
+                && let Some(pipeline) = self.pipeline_with_room()
+            {
+                return Some(Channel::Pipelined(Box::new(pipeline.join(None))));
+            }
+            tokio::select! {
+                biased;
+                alone = self.state.alone() => place.alone = Some(alone),
+                () = self.room.notified() => {}
+            }
+        }
+        let pipeline = match self.take_idle_pipeline() {
+            Some(pipeline) => pipeline,
+            None => {
+                let connection = self.take_idle()?;
+                if !connection.is_regular() || !self.state.pipelines() {
+                    return Some(Channel::Http1(connection));
+                }
+                let (stream, meter) = connection.into_stream()?;
+                self.found_pipelining();
+                Arc::new(Pipeline::new(stream, meter))
+            }
+        };
+        self.pipelines().push(Arc::clone(&pipeline));
+        Some(Channel::Pipelined(Box::new(pipeline.join(place.alone.take()))))
+    }
+
+    /// Allows more requests in flight, since the server answers requests in a row.
+    fn found_pipelining(&self) {
+        let connections = self.shared.options.connections_per_host.max(1);
+        if self.state.take_more(connections * (PIPELINE_MAX - 1)) {
+            self.shared.found_taking_many();
+        }
+    }
+
+    /// The connection with the fewest requests in a row, if it takes another one.
+    fn pipeline_with_room(&self) -> Option<Arc<Pipeline>> {
+        let mut pipelines = self.pipelines();
+        pipelines.retain(|pipeline| pipeline.in_flight().is_some());
+        let busy = pipelines.iter().filter_map(|pipeline| Some((pipeline.in_flight()?, pipeline)));
+        let with_room = busy.filter(|(count, _)| (1..PIPELINE_MAX).contains(count));
+        with_room.min_by_key(|(count, _)| *count).map(|(_, pipeline)| Arc::clone(pipeline))
+    }
+
+    /// A connection for requests in a row that has none, and still works.
+    fn take_idle_pipeline(&self) -> Option<Arc<Pipeline>> {
+        let mut pipelines = self.pipelines();
+        while let Some(at) = pipelines.iter().position(|it| it.in_flight() == Some(0)) {
+            let pipeline = pipelines.swap_remove(at);
+            if pipeline.idle().is_some_and(|idle| idle < self.shared.options.keep_alive) {
+                return Some(pipeline);
+            }
+        }
+        None
+    }
+
+    /// Whether a connection waits for a request.
+    fn has_idle(&self) -> bool {
+        !self.idle().is_empty() || self.pipelines().iter().any(|it| it.in_flight() == Some(0))
+    }
+
+    /// An idle connection that still works, the youngest first.
+    fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle();
         while let Some(connection) = idle.pop() {
             if connection.idle_since.elapsed() < self.shared.options.keep_alive
                 && connection.is_open()
             {
-                return Some(Channel::Http1(connection));
+                return Some(connection);
             }
         }
         None
@@ -150,6 +264,10 @@ impl Host {
         let mut connection = match channel {
             Channel::Http1(connection) => connection,
             Channel::Http2(exchange) => return exchange.connection().rest(),
+            Channel::Pipelined(exchange) => {
+                exchange.finish();
+                return self.room.notify_one();
+            }
         };
         if !connection.settle() {
             return;
@@ -164,6 +282,10 @@ impl Host {
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     fn idle(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pipelines(&self) -> MutexGuard<'_, Vec<Arc<Pipeline>>> {
+        self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shared_connection(&self) -> MutexGuard<'_, Option<Arc<Http2Connection>>> {

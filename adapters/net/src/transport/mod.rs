@@ -6,6 +6,7 @@ pub(crate) mod connection;
 pub(crate) mod failure;
 pub(crate) mod host;
 pub(crate) mod http2;
+pub(crate) mod pipeline;
 pub(crate) mod shared;
 pub(crate) mod tls;
 pub(crate) mod trace;

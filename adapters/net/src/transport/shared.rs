@@ -1,7 +1,9 @@
 //! Options and counters shared by the clients of several threads.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,13 +21,20 @@ use crate::transport::tls;
 /// Most origins remembered with their places; unused origins are forgotten first.
 const MAX_HOSTS: usize = 4_096;
 
+/// Connections to an origin that break off with requests in a row, after which requests are not
+/// sent in a row.
+const BROKEN_MAX: u32 = 3;
+/// Consecutive answers to requests in a row that no digest can verify, after which requests are not
+/// sent in a row.
+const USELESS_MAX: u32 = 16;
+
 /// Options, counters and the number of requests in flight, shared by all clients made from it;
 /// pauses and totals are in its budget.
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
-    /// Whether a server has chosen HTTP/2.
-    speaks_http2: AtomicBool,
+    /// Whether a server takes more than `connections_per_host` requests.
+    takes_many: AtomicBool,
     hosts: Mutex<HashMap<String, Arc<HostState>>>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
     /// TLS settings of servers with a pin or our certificate, by origin.
@@ -83,13 +92,20 @@ pub(crate) enum Protocol {
 
 /// Values of an origin, shared by all clients.
 pub(crate) struct HostState {
-    /// Places of requests: more after the server has chosen HTTP/2.
+    /// Places of requests: more after the server has chosen HTTP/2, or answers requests in a row.
     in_flight: Arc<Semaphore>,
-    /// Places of requests that share no connection.
+    /// Places of connections of HTTP/1.1 that are in use.
     alone: Arc<Semaphore>,
+    /// Requests that wait for a whole connection.
+    waiting: AtomicUsize,
     protocol: AtomicU8,
-    /// Places that are added when the server chooses HTTP/2.
+    /// Places that may be added to `in_flight`.
     more: AtomicUsize,
+    /// Whether requests may be sent in a row.
+    pipelines: AtomicBool,
+    /// Connections with requests in a row that broke off, and consecutive useless answers.
+    broken: AtomicU32,
+    useless: AtomicU32,
     pace: Arc<HostPace>,
     /// Whether the log has a warning that the origin cannot be reached.
     pub(crate) reported: AtomicBool,
@@ -108,21 +124,113 @@ impl HostState {
     pub(crate) fn set_protocol(&self, protocol: Protocol) {
         self.protocol.store(protocol as u8, Relaxed);
         if protocol == Protocol::Http2 {
-            self.in_flight.add_permits(self.more.swap(0, Relaxed));
+            self.take_more(usize::MAX);
         }
     }
+
+    /// Waits for a place among the requests in flight.
+    pub(crate) async fn place(&self) -> Place {
+        Place { _request: acquire(&self.in_flight).await, alone: None }
+    }
+
+    /// Adds places of requests, at most this number; true for the first time.
+    pub(crate) fn take_more(&self, most: usize) -> bool {
+        let more = self.more.swap(0, Relaxed).min(most);
+        self.in_flight.add_permits(more);
+        more > 0
+    }
+
+    /// Whether requests may be sent in a row.
+    pub(crate) fn pipelines(&self) -> bool {
+        self.pipelines.load(Relaxed)
+    }
+
+    /// Sends no more requests in a row.
+    pub(crate) fn stop_pipelining(&self, why: &str) {
+        if self.pipelines.swap(false, Relaxed) {
+            tracing::debug!(why, "requests are not sent in a row");
+        }
+    }
+
+    /// Records a request in a row that was not answered regularly.
+    pub(crate) fn note_fault(&self, fault: RowFault) {
+        match fault {
+            RowFault::Overtaken => {}
+            RowFault::BrokenOff => {
+                if self.broken.fetch_add(1, Relaxed) + 1 >= BROKEN_MAX {
+                    self.stop_pipelining("connections break off");
+                }
+            }
+            RowFault::Irregular => self.stop_pipelining("an answer is late, or has no length"),
+        }
+    }
+
+    /// Records whether the answer to a request in a row was useful.
+    pub(crate) fn note_use(&self, is_useful: bool) {
+        if is_useful {
+            if self.useless.load(Relaxed) > 0 {
+                self.useless.store(0, Relaxed);
+            }
+        } else if self.useless.fetch_add(1, Relaxed) + 1 >= USELESS_MAX {
+            self.stop_pipelining("answers have no body that a digest can verify");
+        }
+    }
+
+    /// Whether a request waits for a whole connection.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
+    /// The place of a connection, if one is free.
+    pub(crate) fn try_alone(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.alone).try_acquire_owned().ok()
+    }
+
+    /// Waits for the place of a connection, after requests that wait for a whole connection.
+    pub(crate) async fn alone(&self) -> OwnedSemaphorePermit {
+        acquire(&self.alone).await
+    }
+}
+
+/// Why a request in a row got no regular answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowFault {
+    /// The connection ended with the answer to an earlier request.
+    Overtaken,
+    /// The connection broke off.
+    BrokenOff,
+    /// The answer cannot be delimited, or is late.
+    Irregular,
 }
 
 /// A place among the requests in flight to an origin.
 pub(crate) struct Place {
     _request: OwnedSemaphorePermit,
-    alone: Option<OwnedSemaphorePermit>,
+    /// The place of a connection that this request uses alone.
+    pub(crate) alone: Option<OwnedSemaphorePermit>,
+}
+
+/// Counts a request that waits for a whole connection.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Place {
     /// Waits for a place of a request that shares no connection.
     pub(crate) async fn alone(&mut self, host: &HostState) {
         if self.alone.is_none() {
+            let _waiting = Waiting::new(&host.waiting);
             self.alone = Some(acquire(&host.alone).await);
         }
     }
@@ -144,7 +252,7 @@ impl Shared {
             options,
             budget,
             counts: Counts::default(),
-            speaks_http2: AtomicBool::new(false),
+            takes_many: AtomicBool::new(false),
             hosts: Mutex::default(),
             tls: OnceLock::new(),
             special_tls: Mutex::default(),
@@ -179,13 +287,13 @@ impl Shared {
         &self.budget
     }
 
-    /// Whether a server has chosen HTTP/2, so that `streams_per_host` requests can be in flight to it.
-    pub fn speaks_http2(&self) -> bool {
-        self.speaks_http2.load(Relaxed)
+    /// Whether a server takes more than `connections_per_host` requests: by HTTP/2, or in a row.
+    pub fn takes_many(&self) -> bool {
+        self.takes_many.load(Relaxed)
     }
 
-    pub(crate) fn http2_was_chosen(&self) {
-        self.speaks_http2.store(true, Relaxed);
+    pub(crate) fn found_taking_many(&self) {
+        self.takes_many.store(true, Relaxed);
     }
 
     pub(crate) fn count_retry(&self) {
@@ -230,6 +338,10 @@ impl Shared {
         let host = Arc::new(HostState {
             in_flight: Arc::new(Semaphore::new(connections)),
             alone: Arc::new(Semaphore::new(connections)),
+            waiting: AtomicUsize::new(0),
+            pipelines: AtomicBool::new(self.options.pipelining),
+            broken: AtomicU32::new(0),
+            useless: AtomicU32::new(0),
             protocol: AtomicU8::new(Protocol::Unknown as u8),
             more: AtomicUsize::new(self.options.streams_per_host.saturating_sub(connections)),
             pace: self.budget.pace(key, self.options.request_interval),
@@ -255,7 +367,7 @@ impl Shared {
 
     /// Waits until the origin is not paused, has a free place, and this request may start.
     pub(crate) async fn enter(&self, host: &HostState) -> Place {
-        let place = Place { _request: acquire(&host.in_flight).await, alone: None };
+        let place = host.place().await;
         loop {
             let Some(left) = self.budget.pause_left(&host.pace) else {
                 self.budget.wait_for_turn(&host.pace).await;

@@ -28,6 +28,8 @@ pub(crate) struct Watchdog {
     answering: bool,
     /// Whether bytes also have to come with `min_speed`.
     has_speed: bool,
+    /// Longest silence, if it is shorter than `idle_timeout`.
+    silence: Option<Duration>,
     seen: u64,
     progress: Instant,
     window_start: Instant,
@@ -44,6 +46,7 @@ impl Watchdog {
             waiting: false,
             answering: false,
             has_speed: true,
+            silence: None,
             seen: 0,
             progress: now,
             window_start: now,
@@ -68,10 +71,17 @@ impl Watchdog {
         self.has_speed = false;
     }
 
+    /// Starts to wait for an answer whose first byte must come within this time.
+    pub(crate) fn begin_in_row(&mut self, received: u64, silence: Duration) {
+        self.begin(received);
+        self.silence = Some(silence);
+    }
+
     /// The body of the answer begins.
     pub(crate) fn begin_body(&mut self, received: u64) {
         self.begin(received);
         self.has_speed = true;
+        self.silence = None;
     }
 
     /// The awaited bytes have arrived.
@@ -105,7 +115,7 @@ impl Watchdog {
                 self.seen = received;
                 self.progress = now;
             }
-            let mut deadline = self.progress + options.idle_timeout;
+            let mut deadline = self.progress + self.silence.unwrap_or(options.idle_timeout);
             if now >= deadline {
                 return Poll::Ready(TooSlow::Idle);
             }

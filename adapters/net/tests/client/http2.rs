@@ -139,10 +139,10 @@ async fn requests_of_a_client_share_a_connection() {
         })
         .await;
     let client = client(trust.options(address));
-    assert!(!client.shared().speaks_http2());
+    assert!(!client.shared().takes_many());
     get_together(&client, REQUESTS).await;
     assert_eq!(connections.load(SeqCst), 1);
-    assert!(client.shared().speaks_http2());
+    assert!(client.shared().takes_many());
     assert_eq!(client.shared().counters().requests, REQUESTS as u64);
 }
 

@@ -5,6 +5,7 @@ mod answers;
 mod encodings;
 mod http2;
 mod limits;
+mod pipelining;
 mod pool;
 mod proxies;
 mod redirects;

@@ -72,6 +72,9 @@ pub(crate) struct AccessArgs {
     /// Request everything by HTTP/1.1, also from servers that speak HTTP/2
     #[arg(long)]
     pub(crate) no_http2: bool,
+    /// Send no request by HTTP/1.1 on a connection before earlier ones are answered
+    #[arg(long)]
+    pub(crate) no_pipelining: bool,
     /// Add the operator of this program to the User-Agent of each request: a mail address, or the
     /// address of a page
     #[arg(long, value_name = "CONTACT", env = "ABREAST_CONTACT", value_parser = parse_contact)]
@@ -176,6 +179,7 @@ impl AccessArgs {
         }
         net.signer = self.signer()?;
         net.http2 = !self.no_http2;
+        net.pipelining = !self.no_pipelining;
         if let Some(path) = &self.ca_file {
             small_file::check_certificates(path).map_err(|error| unreadable("ca_file", &error))?;
             net.extra_roots = Some(path.clone());

@@ -71,7 +71,7 @@ pub(crate) struct MirrorArgs {
     /// Copy all sets of the Source, each in its own folder below FOLDER
     #[arg(long, conflicts_with_all = ["set", "base"])]
     pub(crate) all_sets: bool,
-    /// Parallel requests to one host [default: 8, or 100 by HTTP/2]
+    /// Parallel requests to one host [default: 8, 64 of small resources, or 100 by HTTP/2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: Option<u16>,
     /// Also fetch resources from this host; repeatable

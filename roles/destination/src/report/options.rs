@@ -156,6 +156,14 @@ pub struct XmppOptions {
     pub node: Option<abreast_xmpp::Node>,
 }
 
+/// Numbers of lanes of a thread. A lane fetches one item after another.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    pub(crate) first: usize,
+    /// Number after a server has chosen HTTP/2 or answers requests in a row, if more.
+    pub(crate) most: usize,
+}
+
 /// Options of a synchronisation: the Source, the copy, limits and connections.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
@@ -174,9 +182,10 @@ pub struct SyncOptions {
     pub base: Option<String>,
     /// The set to copy, by its name or the URL of its Capability List, if the Source has several.
     pub set: Option<String>,
-    /// Number of parallel requests to one host by HTTP/1.1. Default 8.
+    /// Number of connections to one host by HTTP/1.1, and of parallel requests to a server that
+    /// answers no requests in a row. Default 8.
     pub connections: usize,
-    /// Number of parallel requests to one host by HTTP/2, if this is more than `connections`.
+    /// Number of parallel requests to one host by HTTP/2 or in a row, if this is more than `connections`.
     /// Default 100, which servers should allow on each connection [rfc9113 §6.5.2].
     pub streams: usize,
     /// Threads that fetch and write; default: one for each core, never more than connections.
@@ -322,7 +331,7 @@ impl SyncOptions {
         self.streams = self.streams.min(most);
     }
 
-    /// Number of parallel requests to one host by HTTP/1.1 and by HTTP/2, by the limit of open files.
+    /// Number of parallel requests to one host without and with more requests on a connection, by the limit of open files.
     pub(crate) fn parallel_by_protocol(&self) -> [usize; 2] {
         // A copy alone continues with one request at a time.
         let fitting = requests_of_copies(1, 1).unwrap_or(1);
@@ -330,9 +339,20 @@ impl SyncOptions {
         [connections, self.streams.clamp(connections, fitting)]
     }
 
-    /// Number of parallel requests to one host, by the protocol that the servers have chosen.
+    /// The numbers of lanes of the threads that fetch.
+    pub(crate) fn lanes(&self) -> Vec<Lanes> {
+        let [connections, streams] = self.parallel_by_protocol();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = self.threads.unwrap_or(cores).clamp(1, connections);
+        let share = |all: usize, number| all / threads + usize::from(number < all % threads);
+        let lanes =
+            |number| Lanes { first: share(connections, number), most: share(streams, number) };
+        (0..threads).map(lanes).collect()
+    }
+
+    /// Number of parallel requests to one host, which grows once a server is known to take more.
     pub(crate) fn parallel(&self, shared: &abreast_net::Shared) -> usize {
-        self.parallel_by_protocol()[usize::from(shared.speaks_http2())]
+        self.parallel_by_protocol()[usize::from(shared.takes_many())]
     }
 
     pub(crate) fn net_options(&self) -> abreast_net::Options {

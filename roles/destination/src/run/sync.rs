@@ -35,8 +35,11 @@ use crate::sink::newest;
 use crate::sink::outcome::Notice;
 use crate::sink::rdf_rules::{self, RdfRules};
 use crate::transfer::history::fetch_versions;
+use crate::transfer::mirror_hosts::MirrorHosts;
 use crate::transfer::recover::recover;
+use crate::transfer::repetitions::Repetitions;
 use crate::transfer::rules::{PatchCounts, Rules};
+use crate::transfer::warm_up::WarmUp;
 use crate::transfer::{Transfer, created, sweep_partials};
 use abreast_folder::{Folder, Locked};
 use abreast_net::{Shared, TRACE};
@@ -357,6 +360,12 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
+        // A copy that has resources already may need nothing more.
+        let mut warm_up = WarmUp::default();
+        if !options.dry_run && !has_begun(mirror)? {
+            let robots = self.requests.robots.as_ref();
+            warm_up = WarmUp::start(options, self.shared, robots, &start.first);
+        }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {
@@ -370,6 +379,8 @@ impl<'a> Run<'a> {
             is_gone_if_empty: reader.is_gone_if_empty(),
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
+            mirror_hosts: MirrorHosts::new(options.parallel_by_protocol()[0]),
+            again: Repetitions::default(),
             deprecations: Arc::clone(&self.planner.deprecations),
             skolems: skolem::Evidence::new(mirror)?,
             epoch: self.planner.epoch,
@@ -410,7 +421,7 @@ impl<'a> Run<'a> {
             self.note_sources(&start.first)?;
         }
         if is_needed {
-            carried_out = self.carry_out(reader, &rules);
+            carried_out = self.carry_out(reader, &rules, warm_up);
         } else if let Some(sink) = self.planner.sink.as_deref().filter(|_| !options.dry_run) {
             // Nothing is planned, so incomplete bodies are not needed.
             sweep_partials(mirror, sink)?;
@@ -482,7 +493,12 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out the plan, and records the progress in the database.
-    fn carry_out(&mut self, reader: &mut Driver, rules: &Arc<Rules>) -> Result<(), Error> {
+    fn carry_out(
+        &mut self,
+        reader: &mut Driver,
+        rules: &Arc<Rules>,
+        warm_up: WarmUp,
+    ) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
         let sink =
             self.planner.sink.clone().expect("the base is known before anything is carried out");
@@ -492,6 +508,7 @@ impl<'a> Run<'a> {
             self.shared,
             rules,
             Arc::clone(&sink),
+            warm_up,
         );
         self.stamp()?;
         mirror.set_meta(key::EPOCH, Some(&epoch))?;

@@ -6,7 +6,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::transfer::work_queue::{Chunk, WorkQueue};
-use crate::transfer::workers::{DoneChunk, Lanes, Worker};
+use crate::transfer::workers::{DoneChunk, Worker};
 use abreast_store::mirror::{Mirror, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,10 +73,8 @@ impl Transfer<'_> {
         total_bytes: u64,
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
-        let [connections, streams] = self.options.parallel_by_protocol();
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
-        let queue = Arc::new(WorkQueue::new(threads));
+        let lanes = self.options.lanes();
+        let queue = Arc::new(WorkQueue::new(lanes.len()));
         let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
         let stop = Arc::new(AtomicBool::new(false));
         let lost = Arc::new(AtomicBool::new(false));
@@ -92,15 +90,13 @@ impl Transfer<'_> {
         };
         let span = tracing::Span::current();
         let result = std::thread::scope(|scope| {
-            for number in 0..threads {
-                let span = span.clone();
+            for (number, lanes) in lanes.into_iter().enumerate() {
+                let (span, connections) = (span.clone(), self.warm_up.take(number));
                 let (worker, done) = (worker.clone(), send_done.clone());
-                let share = |all: usize| all / threads + usize::from(number < all % threads);
-                let lanes = Lanes { first: share(connections), with_http2: share(streams) };
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
-                        let run = || worker.run(number, lanes, &done);
+                        let run = || worker.run(number, lanes, connections, &done);
                         if let Err(error) = span.in_scope(run) {
                             tracing::error!(%error, "cannot start a thread's runtime");
                         }

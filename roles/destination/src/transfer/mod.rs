@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `fetches.rs` | distribution of the items to fetch |
 //! | `work_queue.rs`, `workers.rs` | the threads that fetch, and their work |
+//! | `warm_up.rs` | their first connections |
 //! | `fetch/` | one resource: from its URL, a mirror or a patch |
 //! | `store.rs` | verification of a body, and storage in the sink |
 //! | `keep.rs` | outcomes: written to the database, counted and reported |
@@ -21,13 +22,16 @@ mod fetches;
 pub(crate) mod guard;
 pub(crate) mod history;
 mod keep;
+pub(crate) mod mirror_hosts;
 pub(crate) mod package;
 pub(crate) mod recover;
 mod rehearse;
+pub(crate) mod repetitions;
 pub(crate) mod rules;
 #[cfg(test)]
 mod settling;
 pub(crate) mod store;
+pub(crate) mod warm_up;
 pub(crate) mod work_queue;
 pub(crate) mod workers;
 
@@ -38,6 +42,7 @@ use crate::report::reporter::{Reporter, with_line};
 use crate::request::requests::Requests;
 use crate::sink::Sink;
 use crate::transfer::rules::Rules;
+use crate::transfer::warm_up::WarmUp;
 use crate::transfer::workers::DoneChunk;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Task};
@@ -55,6 +60,7 @@ pub(crate) struct Transfer<'a> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) sink: Arc<dyn Sink>,
+    warm_up: WarmUp,
     /// Failures that are not reported yet.
     failures: Vec<Failed>,
     /// Chunks since the last commit, if the sink settles items.
@@ -79,6 +85,7 @@ impl<'a> Transfer<'a> {
         shared: &Arc<Shared>,
         rules: &Arc<Rules>,
         sink: Arc<dyn Sink>,
+        warm_up: WarmUp,
     ) -> Self {
         let (shared, rules) = (Arc::clone(shared), Arc::clone(rules));
         Self {
@@ -88,6 +95,7 @@ impl<'a> Transfer<'a> {
             shared,
             rules,
             sink,
+            warm_up,
             failures: Vec::new(),
             unsettled: Vec::new(),
             unsettled_failures: HashMap::new(),

@@ -7,6 +7,8 @@ use crate::plan::skolem;
 use crate::request::admit::Admission;
 use crate::request::robots::Robots;
 use crate::sink::rdf_rules::RdfRules;
+use crate::transfer::mirror_hosts::MirrorHosts;
+use crate::transfer::repetitions::Repetitions;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +35,9 @@ pub(crate) struct Rules {
     /// Bytes that lists contain.
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) patches: PatchCounts,
+    pub(crate) mirror_hosts: MirrorHosts,
+    /// Repetitions of requests after wrong bytes.
+    pub(crate) again: Repetitions,
     pub(crate) deprecations: Arc<Deprecations>,
     pub(crate) skolems: skolem::Evidence,
     pub(crate) epoch: i64,

@@ -18,7 +18,10 @@ use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{
     Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,
 };
+use crate::transfer::mirror_hosts::MirrorHosts;
+use crate::transfer::repetitions::Repetitions;
 use crate::transfer::rules::{PatchCounts, Rules};
+use crate::transfer::warm_up::WarmUp;
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};
@@ -240,14 +243,22 @@ impl Pair {
             alternates: Arc::clone(&planner.alternates),
             bodies: Arc::clone(&planner.bodies),
             patches: PatchCounts::default(),
+            mirror_hosts: MirrorHosts::new(1),
+            again: Repetitions::default(),
             deprecations: Arc::clone(&planner.deprecations),
             skolems: crate::plan::skolem::Evidence::default(),
             epoch: 1,
             is_gone_if_empty: true,
         });
         let sink: Arc<dyn Sink> = Arc::clone(&self.sink) as _;
-        let mut transfer =
-            Transfer::new((&self.options, &self.mirror), &requests, &shared, &rules, sink);
+        let mut transfer = Transfer::new(
+            (&self.options, &self.mirror),
+            &requests,
+            &shared,
+            &rules,
+            sink,
+            WarmUp::default(),
+        );
         let mut context =
             PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
         transfer.carry_out(&mut Driver::of(Box::<Text>::default()), &mut context).unwrap();

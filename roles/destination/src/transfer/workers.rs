@@ -1,6 +1,7 @@
 //! The threads that fetch, each with a runtime and connections.
 
 use crate::report::meters::short_name;
+use crate::report::options::Lanes;
 use crate::request::limits::Allowance;
 use crate::request::stop::stopped;
 use crate::sink::Sink;
@@ -8,6 +9,7 @@ use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;
 use crate::transfer::fetch::{Fetched, Fetcher};
 use crate::transfer::rules::Rules;
+use crate::transfer::warm_up::{Connections, Warm};
 use crate::transfer::work_queue::WorkQueue;
 use abreast_core::Meter;
 use abreast_net::{Client, Shared};
@@ -38,14 +40,6 @@ pub(crate) struct Worker {
     pub(crate) lost: Arc<AtomicBool>,
 }
 
-/// Numbers of lanes of a thread. A lane fetches one item after another.
-#[derive(Clone, Copy)]
-pub(crate) struct Lanes {
-    pub(crate) first: usize,
-    /// Number after a server has chosen HTTP/2, if more.
-    pub(crate) with_http2: usize,
-}
-
 /// Returns a chunk whose task panicked, so that the coordinator does not wait for it.
 struct Returning<'a> {
     lost: &'a AtomicBool,
@@ -70,12 +64,12 @@ impl Worker {
         self,
         thread: usize,
         lanes: Lanes,
+        connections: Connections,
         done: &Sender<DoneChunk>,
     ) -> std::io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let client = Client::new(Arc::clone(&self.shared));
+        let Warm { runtime, client } = connections.ready(&self.shared)?;
         let tasks = tokio::task::LocalSet::new();
-        let missing = Rc::new(Cell::new(lanes.with_http2.saturating_sub(lanes.first)));
+        let missing = Rc::new(Cell::new(lanes.most.saturating_sub(lanes.first)));
         for _ in 0..lanes.first {
             let (client, done) = (client.clone(), done.clone());
             tasks.spawn_local(self.clone().lane(thread, client, done, Rc::clone(&missing)));
@@ -84,7 +78,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Fetches the items of chunks. Starts `missing` lanes as soon as a server has chosen HTTP/2.
+    /// Fetches the items of chunks. Starts `missing` lanes as soon as a server takes more requests.
     async fn lane(
         self,
         thread: usize,
@@ -101,7 +95,7 @@ impl Worker {
             let mut results = Vec::with_capacity(chunk.len());
             let mut waiting = Vec::new();
             for task in chunk {
-                if missing.get() > 0 && self.shared.speaks_http2() {
+                if missing.get() > 0 && self.shared.takes_many() {
                     for _ in 0..missing.take() {
                         let (client, done) = (client.clone(), done.clone());
                         spawn_local(self.clone().lane(thread, client, done, Rc::clone(&missing)));
@@ -140,7 +134,7 @@ impl Worker {
                 {
                     tokio::select! {
                         biased;
-                        again = fetcher.ask_again(task) => *outcome = again,
+                        () = fetcher.ask_again(task, outcome) => {}
                         () = &mut stopped => {}
                     }
                 }

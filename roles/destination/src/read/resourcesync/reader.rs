@@ -26,10 +26,14 @@ use crate::request::package::listing::{Offered, Packaged};
 use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
+use std::time::{Duration, Instant};
 
 /// The help if there is no list to compare with.
 const ONLY_CHANGES: &str =
     "there is neither a Resource List nor a Resource Dump to begin again from";
+
+/// Time after discovery in which the Capability List is not read again to find dumps.
+const DISCOVERY_LASTS: Duration = Duration::from_secs(60);
 
 /// A Source of ResourceSync documents.
 #[derive(Debug, Default)]
@@ -39,6 +43,8 @@ pub(crate) struct ResourceSync {
     indexes: Vec<String>,
     /// The Capability List was read again in this run.
     is_read_again: bool,
+    /// Time of discovery, if it was in this run.
+    found_at: Option<Instant>,
     /// What discovery found when the reader was chosen.
     found: Option<Result<Discovered, Error>>,
 }
@@ -64,7 +70,8 @@ impl ResourceSync {
         run: &PlanContext<'_, '_>,
         wants_changes_since: bool,
     ) -> Result<(), Error> {
-        if self.is_read_again {
+        let is_new = self.found_at.is_some_and(|at| at.elapsed() < DISCOVERY_LASTS);
+        if self.is_read_again || is_new {
             return Ok(());
         }
         let (options, mirror) = (run.planner.options, run.planner.mirror);
@@ -121,7 +128,8 @@ impl Reader for ResourceSync {
         let (uri_space, has_list) =
             (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
         let indexes = finding.known.map(known_indexes).transpose()?.unwrap_or_default();
-        *self = Self { entry_points, indexes, ..Self::default() };
+        let found_at = is_found_anew.then(Instant::now);
+        *self = Self { entry_points, indexes, found_at, ..Self::default() };
         if finding.is_read_only && !has_list && self.entry_points.resource_dump.is_none() {
             let message =
                 "the Source has neither a Resource List nor a Resource Dump to compare with";

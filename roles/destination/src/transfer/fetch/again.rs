@@ -11,26 +11,25 @@ use crate::sink::Prepared;
 use crate::sink::outcome::{Notice, Outcome};
 use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
-
-/// Number of consecutive useless repetitions after which a connection makes no more: the list is
-/// wrong, not the transfer.
-const USELESS_MAX: u32 = 16;
+use std::sync::Arc;
 
 impl Fetcher {
     /// Whether another request may succeed after this failure; false if the user wants no retries.
     pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
         self.client.retries() > 0
-            && self.again.useless < USELESS_MAX
             && matches!(outcome, Some(Outcome::Failed(failure)) if failure.code == "fixity.mismatch")
     }
 
-    /// Requests a resource again, after the received bytes differed from the list. `None`: too few
-    /// bytes are left for the request.
-    pub(crate) async fn ask_again(&mut self, task: &Task) -> Option<Outcome> {
-        match self.try_again(task).await {
+    /// Requests a resource again, after the received bytes differed from the list. The outcome becomes
+    /// `None` if too few bytes are left for the request.
+    pub(crate) async fn ask_again(&mut self, task: &Task, outcome: &mut Option<Outcome>) {
+        let rules = Arc::clone(&self.storer.rules);
+        let Some(place) = rules.again.begin().await else { return };
+        *outcome = match self.try_again(task).await {
             Ok(None) => None,
             Ok(Some(mut outcome)) => {
-                self.again.useless = 0;
+                rules.again.was_useful();
+                self.client.stop_pipelining(task.pending.href());
                 if let Outcome::Stored { notices, .. } = &mut outcome {
                     let message = "the bytes sent first were not those listed; those sent when asked again, past caches, are";
                     notices.push(Notice::new("fixity.again", message));
@@ -38,7 +37,7 @@ impl Fetcher {
                 Some(outcome)
             }
             Err(failure) => {
-                self.again.useless += 1;
+                rules.again.was_useless(place);
                 let before = match failure.code {
                     "fixity.mismatch" => "asked twice",
                     _ => "asked again, since the bytes sent first were not those listed",
@@ -48,7 +47,7 @@ impl Fetcher {
                     ..failure
                 }))
             }
-        }
+        };
     }
 
     async fn try_again(&mut self, task: &Task) -> Result<Option<Outcome>, Failure> {

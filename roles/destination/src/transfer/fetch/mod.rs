@@ -17,7 +17,7 @@ use crate::request::limits::Allowance;
 use crate::request::verify::{Verdict, hash_into, judge};
 use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
-use crate::transfer::fetch::mirrors::{FailingHosts, Place};
+use crate::transfer::fetch::mirrors::Place;
 use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
 use crate::transfer::rules::Rules;
 use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
@@ -28,11 +28,8 @@ use abreast_webtypes::Digests;
 use std::io::Seek as _;
 use std::sync::Arc;
 
-/// How often asking again was of no use lately.
-#[derive(Debug, Default)]
-pub(crate) struct Again {
-    useless: u32,
-}
+/// Longest listed length of a resource that is requested before earlier requests are answered.
+const PIPELINED_BYTES: u64 = 64 << 10;
 
 /// The work of a connection: fetches items one after the other.
 pub(crate) struct Fetcher {
@@ -41,8 +38,6 @@ pub(crate) struct Fetcher {
     pub(crate) client: Client,
     /// Status line and headers of the response, for sinks that store them.
     pub(crate) head: Vec<u8>,
-    failing_hosts: FailingHosts,
-    again: Again,
     allowance: Allowance,
     /// Buffers for reuse by later bodies.
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
@@ -86,8 +81,6 @@ impl Fetcher {
             storer: Storer::new(sink, rules),
             client,
             head: Vec::new(),
-            failing_hosts: FailingHosts::default(),
-            again: Again::default(),
             allowance: allowance.clone(),
             spare: Vec::new(),
         }
@@ -130,17 +123,16 @@ impl Fetcher {
         }
         let mut first_failure = None;
         for place in self.places(item, &listed, alternate.mirrors) {
-            if place.is_mirror && self.failing_hosts.is_failing(&place.url) {
-                continue;
-            }
             let fetched = if place.is_mirror {
+                let rules = Arc::clone(&self.storer.rules);
+                let Some(turn) = rules.mirror_hosts.enter(&place.url).await else { continue };
                 // There are other places: what fails here is not asked twice.
                 let impatient = self.client.with_retries(0);
                 let patient = std::mem::replace(&mut self.client, impatient);
                 let fetched =
                     self.fetch_from(&place, task, &listed, &dir, conditional, false).await;
                 self.client = patient;
-                self.failing_hosts.note(&place.url, fetched.as_ref().err());
+                turn.note(fetched.as_ref().err());
                 fetched
             } else {
                 self.fetch_from(&place, task, &listed, &dir, conditional, false).await
@@ -291,7 +283,12 @@ impl Fetcher {
             head.extend_from_slice(note.head.as_bytes());
             part
         });
-        let received = abreast_net::with_retries(client, url, async |_| {
+        // A digest shows whether a server mixes up answers; large bodies would delay later answers.
+        let may_be_pipelined = !is_mirror
+            && client.retries() > 0
+            && listed.strongest().is_some()
+            && listed_length.is_some_and(|length| length <= PIPELINED_BYTES);
+        let received = abreast_net::with_retries(client, url, async |attempt| {
             // A file of an earlier attempt is continued if the server still has the same version.
             let resume = part
                 .as_ref()
@@ -304,6 +301,7 @@ impl Fetcher {
                 authorization,
                 public_only,
                 no_cache,
+                pipelined: may_be_pipelined && attempt == 0,
                 accept,
                 ..Request::new(url)
             };

@@ -136,6 +136,11 @@ impl Killed {
         self.set("/d/4", "back");
     }
 
+    /// The output of the last child.
+    fn log(&self) -> PathBuf {
+        self.copy.place.path().join("child.log")
+    }
+
     /// Completes the command that starts the child.
     fn child<'c>(&self, run: &str, command: &'c mut Command) -> &'c mut Command {
         let services = [
@@ -150,7 +155,8 @@ impl Killed {
         let text: Vec<String> = fields.into_iter().chain(services).collect();
         command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
         command.env(CHILD, text.join("\n"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+        let log = std::fs::File::create(self.log()).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log)
     }
 
     /// Runs the child under strace, with these options for strace.
@@ -341,7 +347,9 @@ fn killed_after_a_commit(name: &str, batch: u64) {
         < 201 + batch
     {
         assert!(begun.elapsed() < Duration::from_secs(60), "{name}: nothing was committed");
-        assert!(child.try_wait().unwrap().is_none(), "{name}: the run ended");
+        if child.try_wait().unwrap().is_some() {
+            panic!("{name}: the run ended: {}", std::fs::read_to_string(killed.log()).unwrap());
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();

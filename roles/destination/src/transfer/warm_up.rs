@@ -1,0 +1,80 @@
+//! Connections for the first resources, which are made while the lists of resources are read.
+
+use crate::report::options::SyncOptions;
+use crate::request::robots::Robots;
+use abreast_net::{Client, Shared};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Longest time for the connections of a thread and for robots.txt. A run that is stopped meanwhile
+/// waits for this time.
+const WARM_UP_MAX: Duration = Duration::from_secs(5);
+
+/// A thread's runtime, and a client whose connections the runtime drives.
+pub(crate) struct Warm {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
+}
+
+impl Warm {
+    /// Without connections.
+    fn cold(shared: Arc<Shared>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { runtime, client: Client::new(shared) })
+    }
+}
+
+/// The connections of a thread that fetches resources.
+pub(crate) struct Connections(Option<JoinHandle<io::Result<Warm>>>);
+
+impl Connections {
+    /// Waits until they are made; without connections if that failed.
+    pub(crate) fn ready(self, shared: &Arc<Shared>) -> io::Result<Warm> {
+        let made = self.0.and_then(|thread| thread.join().ok()).and_then(Result::ok);
+        made.map_or_else(|| Warm::cold(Arc::clone(shared)), Ok)
+    }
+}
+
+/// The connections of all threads that will fetch resources.
+#[derive(Default)]
+pub(crate) struct WarmUp(Vec<Connections>);
+
+impl WarmUp {
+    /// Starts to make connections to the host of this URL, and requests the rules in its robots.txt.
+    pub(crate) fn start(
+        options: &SyncOptions,
+        shared: &Arc<Shared>,
+        robots: Option<&Arc<Robots>>,
+        url: &str,
+    ) -> Self {
+        let threads = options.lanes().into_iter().enumerate().map(|(number, lanes)| {
+            let (shared, url) = (Arc::clone(shared), url.to_owned());
+            let robots = robots.filter(|_| number == 0).map(Arc::clone);
+            let work = move || {
+                let warm = Warm::cold(shared)?;
+                warm.runtime.block_on(async {
+                    let work = async {
+                        warm.client.prepare(&url, lanes.first).await;
+                        if let Some(robots) = robots {
+                            // Each resource is checked again.
+                            let _ = robots.check(&warm.client, &url, false).await;
+                        }
+                    };
+                    let _ = tokio::time::timeout(WARM_UP_MAX, work).await;
+                });
+                Ok(warm)
+            };
+            let thread = std::thread::Builder::new().name(format!("connect-{number}"));
+            Connections(thread.spawn(work).ok())
+        });
+        Self(threads.collect())
+    }
+
+    /// The connections of a thread, once.
+    pub(crate) fn take(&mut self, thread: usize) -> Connections {
+        self.0.get_mut(thread).map_or(Connections(None), |it| Connections(it.0.take()))
+    }
+}
