@@ -227,3 +227,22 @@ async fn large_body_comes_in_pieces() {
     assert_eq!(total, 2 << 20);
     assert!(largest <= 256 << 10, "{largest}");
 }
+
+#[tokio::test]
+async fn connections_are_made_before_they_are_needed() {
+    let server = Server::new(|seen, stream| stream.write_all(ok(seen.target()).as_bytes()).is_ok());
+    let client = client(Options { connections_per_host: 3, ..quick() });
+    client.prepare(&server.url("/"), 2).await;
+    assert_eq!((server.connections(), server.seen().len()), (2, 0));
+    // Requests use them.
+    for _ in 0..3 {
+        get(&client, &server.url("/")).await.unwrap();
+    }
+    assert_eq!(server.connections(), 2);
+    client.prepare(&server.url("/"), 50).await;
+    assert!(server.connections() <= 5, "{} connections", server.connections());
+    // The first request reports what fails.
+    client.prepare("http://127.0.0.1:1/", 2).await;
+    client.prepare("no URL", 2).await;
+    assert_eq!(client.shared().counters().requests, 3);
+}

@@ -134,6 +134,10 @@ impl Transfer<'_> {
         let batch_items = self.sink.batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
         let (mut at_limit, mut undone) = (false, 0_u64);
+        // The first items show whether the server takes more requests. Until then, chunks are small,
+        // so that no lane gets items that others could fetch.
+        let [connections, streams] = self.options.parallel_by_protocol();
+        let first_items = 4 * connections as u64;
         let mut fatal = None;
         self.mirror.begin()?;
         loop {
@@ -146,7 +150,11 @@ impl Transfer<'_> {
             }
             // Smaller items among the chunks that were handed out may still fit.
             let is_lacking = self.requests.allowance.is_lacking();
-            let parallel = self.options.parallel(&self.shared);
+            let parallel = if finished < first_items {
+                streams
+            } else {
+                self.options.parallel(&self.shared)
+            };
             let outstanding_max = (parallel * 2).max(OUTSTANDING_CHUNKS);
             while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
                 let chunk = source.next_chunk(self.mirror, parallel)?;
