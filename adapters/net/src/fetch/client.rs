@@ -29,6 +29,8 @@ use crate::transport::trace::{carry, client_span};
 
 /// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
+/// How often a request is sent in a row again after the connection ended before its answer.
+const OVERTAKEN_MAX: u32 = 2;
 
 /// A client of HTTP/1.1 and HTTP/2 with its connections. Use one per thread; clones share the
 /// connections.
@@ -102,6 +104,7 @@ impl Client {
         if request.post.is_some() || !is_redirect(response.status()) {
             return Ok(response);
         }
+        let request = &Request { pipelined: false, ..*request };
         let mut visited = vec![response.url().to_owned()];
         let (mut same_origin, mut has_moved) = (true, true);
         loop {
@@ -143,7 +146,8 @@ impl Client {
     }
 
     /// Opens connections to the URL's origin before they are needed: at most `most`, and one if the
-    /// server chooses HTTP/2. Failures are left to the first request.
+    /// server chooses HTTP/2. One place is left to requests. Failures are left to the first request.
+    /// If it is dropped before it is complete, its tasks end with the runtime.
     pub async fn prepare(&self, url: &str, most: usize) {
         let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) else {
             return;
@@ -152,7 +156,7 @@ impl Client {
         for _ in 0..most.min(self.0.shared.options.connections_per_host) {
             let (host, url) = (Arc::clone(&host), url.to_owned());
             openings.spawn(async move {
-                let mut place = host.state.place().await;
+                let Some(mut place) = host.state.try_place() else { return };
                 if let Ok(channel) = host.open(&mut place, &url, false).await {
                     host.give_back(channel);
                 }
@@ -275,6 +279,7 @@ impl Client {
         let shared = &self.0.shared;
         let path = target.path_and_query()?;
         let mut place = shared.enter(&host.state).await;
+        let mut overtaken = 0;
         let repeatable = request.method.is_some()
             || request.post.is_none_or(|post| post.idempotency_key.is_some());
         loop {
@@ -290,6 +295,8 @@ impl Client {
             if !channel.is_http2() && !is_in_row {
                 place.alone(&host.state).await;
             }
+            // The wait for a connection may have been long.
+            shared.wait_while_paused(&host.state).await;
             let target = (path.clone(), channel.is_http2());
             let mut message = self.message(host, target, request, credentials, url)?;
             let method = message.method().clone();
@@ -326,7 +333,10 @@ impl Client {
                         };
                         host.state.note_fault(fault);
                         shared.count_retry();
-                        wanted = Wanted::Any;
+                        overtaken += 1;
+                        if fault != RowFault::Overtaken || overtaken > OVERTAKEN_MAX {
+                            wanted = Wanted::Any;
+                        }
                         continue;
                     }
                     wanted = Wanted::New;

@@ -14,9 +14,10 @@ use crate::fetch::challenge;
 use crate::fetch::request::{Request, UnaskedEncoding};
 use crate::limits::pause::retry_after;
 use crate::transport::channel::{Body, Channel};
+use crate::transport::connection::Failure;
 use crate::transport::failure::failed;
 use crate::transport::host::Host;
-use crate::transport::shared::Place;
+use crate::transport::shared::{Place, RowFault};
 use crate::unpack::gunzip::{Gunzip, Piece};
 use crate::unpack::unpacker::UnpackError;
 
@@ -500,6 +501,9 @@ impl Response {
             Err(failure) => {
                 if channel.has_ended(&failure) {
                     self.host.forget(channel);
+                }
+                if channel.is_pipelined() && matches!(failure, Failure::Closed) {
+                    self.host.state.note_fault(RowFault::BrokenOff);
                 }
                 Err(failed(failure, 0, &self.url))
             }

@@ -246,6 +246,11 @@ impl Budget {
 }
 
 impl HostPace {
+    /// Whether requests may follow each other without an interval.
+    pub(crate) fn has_no_interval(&self) -> bool {
+        self.interval.load(Relaxed) == 0
+    }
+
     /// Sets the least time between the starts of two requests to this origin.
     pub(crate) fn set_interval(&self, interval: Duration) {
         self.interval.fetch_max(micros(interval), Relaxed);

@@ -14,7 +14,7 @@ use crate::transport::channel::{Channel, Opened};
 use crate::transport::connect::connect;
 use crate::transport::connection::Connection;
 use crate::transport::http2::{Http2Connection, Http2Exchange};
-use crate::transport::pipeline::{PIPELINE_MAX, Pipeline};
+use crate::transport::pipeline::{PIPELINE_MAX, Pipeline, PipelinedExchange};
 use crate::transport::shared::{HostState, Place, Protocol, Shared};
 
 /// An origin as this client uses it.
@@ -33,6 +33,8 @@ pub(crate) struct Host {
     pipelines: Mutex<Vec<Arc<Pipeline>>>,
     /// A connection takes another request in a row.
     room: Notify,
+    /// Locked while a request waits for the first connection with requests in a row.
+    starting: tokio::sync::Mutex<()>,
     /// The connection of HTTP/2 that the requests share.
     multiplexed: Mutex<Option<Arc<Http2Connection>>>,
     /// Locked while a connection is made that others may share; whether the last one failed.
@@ -73,6 +75,7 @@ impl Host {
             idle: Mutex::default(),
             pipelines: Mutex::default(),
             room: Notify::new(),
+            starting: tokio::sync::Mutex::default(),
             multiplexed: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         }
@@ -132,7 +135,8 @@ impl Host {
         self.shared_connection().take_if(|connection| is_expired(connection, keep_alive));
     }
 
-    /// A part of a shared connection, or a connection that still works.
+    /// A part of a shared connection, or a connection that still works; `None` if a new connection
+    /// must be made.
     pub(crate) async fn take(&self, place: &mut Place, wanted: Wanted) -> Option<Channel> {
         if wanted == Wanted::New {
             return None;
@@ -140,38 +144,49 @@ impl Host {
         if let Some(channel) = self.multiplexed() {
             return Some(channel);
         }
-        if wanted == Wanted::InRow && self.state.pipelines() {
-            return self.take_in_row(place).await;
+        let is_in_row = wanted == Wanted::InRow && self.state.pipelines();
+        self.close_broken();
+        if is_in_row && let Some(channel) = self.join_row(place).await {
+            return Some(channel);
+        }
+        let may_be_http2 = self.origin.https
+            && self.shared.options.http2
+            && self.state.protocol() != Protocol::Http1;
+        if !may_be_http2 {
+            // A connection may become idle meanwhile.
+            place.alone(&self.state).await;
+        }
+        if is_in_row && let Some(channel) = self.begin_row(place) {
+            return Some(channel);
         }
         if let Some(connection) = self.take_idle() {
             return Some(Channel::Http1(connection));
         }
-        if self.pipelines().is_empty() {
-            return None;
-        }
-        // A connection whose requests in a row have ended may be free then.
-        place.alone(&self.state).await;
-        let pipeline = self.take_idle_pipeline()?;
-        let (stream, meter) = Arc::into_inner(pipeline)?.into_connection()?;
+        let (stream, meter) = Arc::into_inner(self.take_idle_pipeline()?)?.into_connection()?;
         let connection = Connection::on(stream, meter, &self.shared.options).await.ok()?;
         Some(Channel::Http1(Box::new(connection)))
     }
 
-    /// A turn on a connection with requests in a row, or a connection that is not known to allow
-    /// them; `None` if a new connection must be made. Connections without requests are used first.
-    async fn take_in_row(&self, place: &mut Place) -> Option<Channel> {
-        loop {
-            if place.alone.is_none() && self.has_idle() {
-                place.alone = self.state.try_alone();
-            }
+    /// A turn on a connection with requests in a row; `None` if the request has got the place of a
+    /// connection, or can have it next.
+    async fn join_row(&self, place: &mut Place) -> Option<Channel> {
+        while place.alone.is_none() && self.state.pipelines() {
+            place.alone = self.state.try_alone();
             if place.alone.is_some() {
-                break;
+                return None;
             }
-            if self.state.pipelines()
-                && !self.state.is_awaited()
-                && let Some(pipeline) = self.pipeline_with_room()
+            if !self.state.is_awaited()
+                && let Some(exchange) = self.join_pipeline()
             {
-                return Some(Channel::Pipelined(Box::new(pipeline.join(None))));
+                return Some(Channel::Pipelined(Box::new(exchange)));
+            }
+            // One request waits for the first connection of this client, so that connections of
+            // other clients take no more requests.
+            if self.pipelines().is_empty()
+                && let Ok(_starting) = self.starting.try_lock()
+            {
+                place.alone(&self.state).await;
+                return None;
             }
             tokio::select! {
                 biased;
@@ -179,20 +194,36 @@ impl Host {
                 () = self.room.notified() => {}
             }
         }
-        let pipeline = match self.take_idle_pipeline() {
-            Some(pipeline) => pipeline,
-            None => {
-                let connection = self.take_idle()?;
-                if !connection.is_regular() || !self.state.pipelines() {
-                    return Some(Channel::Http1(connection));
-                }
-                let (stream, meter) = connection.into_stream()?;
-                self.found_pipelining();
-                Arc::new(Pipeline::new(stream, meter))
+        None
+    }
+
+    /// The first turn on an idle connection whose server answers regularly.
+    fn begin_row(&self, place: &mut Place) -> Option<Channel> {
+        let alone = place.alone.take()?;
+        let pipeline = self.take_idle_pipeline().or_else(|| {
+            let connection = self.take_idle()?;
+            if !connection.is_regular() {
+                self.idle().push(connection);
+                return None;
             }
+            let (stream, meter) = connection.into_stream()?;
+            self.found_pipelining();
+            Some(Arc::new(Pipeline::new(stream, meter)))
+        });
+        let Some(pipeline) = pipeline else {
+            place.alone = Some(alone);
+            return None;
         };
         self.pipelines().push(Arc::clone(&pipeline));
-        Some(Channel::Pipelined(Box::new(pipeline.join(place.alone.take()))))
+        Some(Channel::Pipelined(Box::new(pipeline.begin(alone))))
+    }
+
+    /// Closes connections with requests in a row that have failed, and idle ones if no more requests
+    /// are sent in a row: their next bytes may be the answer to another request.
+    fn close_broken(&self) {
+        let is_used = self.state.pipelines();
+        let is_open = |count: usize| is_used || count > 0;
+        self.pipelines().retain(|pipeline| pipeline.in_flight().is_some_and(is_open));
     }
 
     /// Allows more requests in flight, since the server answers requests in a row.
@@ -203,13 +234,11 @@ impl Host {
         }
     }
 
-    /// The connection with the fewest requests in a row, if it takes another one.
-    fn pipeline_with_room(&self) -> Option<Arc<Pipeline>> {
-        let mut pipelines = self.pipelines();
-        pipelines.retain(|pipeline| pipeline.in_flight().is_some());
+    /// A turn on the connection with the fewest requests in a row, if it takes another one.
+    fn join_pipeline(&self) -> Option<PipelinedExchange> {
+        let pipelines = self.pipelines();
         let busy = pipelines.iter().filter_map(|pipeline| Some((pipeline.in_flight()?, pipeline)));
-        let with_room = busy.filter(|(count, _)| (1..PIPELINE_MAX).contains(count));
-        with_room.min_by_key(|(count, _)| *count).map(|(_, pipeline)| Arc::clone(pipeline))
+        busy.min_by_key(|(count, _)| *count)?.1.join()
     }
 
     /// A connection for requests in a row that has none, and still works.
@@ -217,16 +246,12 @@ impl Host {
         let mut pipelines = self.pipelines();
         while let Some(at) = pipelines.iter().position(|it| it.in_flight() == Some(0)) {
             let pipeline = pipelines.swap_remove(at);
-            if pipeline.idle().is_some_and(|idle| idle < self.shared.options.keep_alive) {
+            let is_young = |idle: Duration| idle < self.shared.options.keep_alive;
+            if pipeline.idle().is_some_and(is_young) && pipeline.is_quiet() {
                 return Some(pipeline);
             }
         }
         None
-    }
-
-    /// Whether a connection waits for a request.
-    fn has_idle(&self) -> bool {
-        !self.idle().is_empty() || self.pipelines().iter().any(|it| it.in_flight() == Some(0))
     }
 
     /// An idle connection that still works, the youngest first.

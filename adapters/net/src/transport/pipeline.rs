@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -50,6 +50,8 @@ struct State {
     /// The place of the connection among those to the host, while requests are in flight.
     place: Option<OwnedSemaphorePermit>,
     is_broken: bool,
+    /// Whether a request has reported that the connection broke off.
+    is_reported: bool,
     idle_since: Instant,
 }
 
@@ -95,6 +97,7 @@ impl Pipeline {
             in_flight: 0,
             place: None,
             is_broken: false,
+            is_reported: false,
             idle_since: Instant::now(),
         };
         Self { writer: tokio::sync::Mutex::new(writer), state: Mutex::new(state), meter }
@@ -119,12 +122,36 @@ impl Pipeline {
         (state.in_flight == 0).then(|| state.idle_since.elapsed())
     }
 
-    /// Adds a request to those in flight. The first one brings the place of the connection.
-    pub(crate) fn join(self: &Arc<Self>, place: Option<OwnedSemaphorePermit>) -> PipelinedExchange {
+    /// Whether the server has sent nothing since its last answer, and not closed the connection. Only
+    /// for a connection without requests.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut state = self.state();
+        let Some(Reader { io, buffer, .. }) = &mut state.reader else { return false };
+        let mut cx = Context::from_waker(Waker::noop());
+        buffer.is_empty() && pin!(io.read_buf(buffer)).poll(&mut cx).is_pending()
+    }
+
+    /// Adds the first request, which brings the place of the connection.
+    pub(crate) fn begin(self: &Arc<Self>, place: OwnedSemaphorePermit) -> PipelinedExchange {
         let mut state = self.state();
         state.in_flight += 1;
-        state.place = state.place.take().or(place);
+        state.place = Some(place);
         drop(state);
+        self.exchange()
+    }
+
+    /// Adds a request to others in flight, if there are some, and not too many.
+    pub(crate) fn join(self: &Arc<Self>) -> Option<PipelinedExchange> {
+        let mut state = self.state();
+        if state.is_broken || !(1..PIPELINE_MAX).contains(&state.in_flight) {
+            return None;
+        }
+        state.in_flight += 1;
+        drop(state);
+        Some(self.exchange())
+    }
+
+    fn exchange(self: &Arc<Self>) -> PipelinedExchange {
         PipelinedExchange {
             pipeline: Arc::clone(self),
             reader: None,
@@ -203,7 +230,7 @@ impl PipelinedExchange {
                 watchdog.get_or_insert_with(Watchdog::new).poll(cx, 0, options).map(|_| false)
             }
         });
-        if written.await { Ok(turn) } else { Err(Failure::Row(RowFault::BrokenOff)) }
+        if written.await { Ok(turn) } else { Err(self.broken_off()) }
     }
 
     fn poll_head(
@@ -231,7 +258,7 @@ impl PipelinedExchange {
             }
             match ready!(self.poll_read(cx, options)) {
                 Ok(true) => {}
-                Ok(false) => return Poll::Ready(Err(Failure::Row(RowFault::BrokenOff))),
+                Ok(false) => return Poll::Ready(Err(self.broken_off())),
                 Err(_) => return Poll::Ready(Err(irregular)),
             }
         }
@@ -259,6 +286,12 @@ impl PipelinedExchange {
                 return Poll::Ready(Err(Failure::Closed));
             }
         }
+    }
+
+    /// The failure of a connection that broke off, which is reported once.
+    fn broken_off(&self) -> Failure {
+        let was_reported = std::mem::replace(&mut self.pipeline.state().is_reported, true);
+        Failure::Row(if was_reported { RowFault::Overtaken } else { RowFault::BrokenOff })
     }
 
     /// Bytes of the body that have not been received.

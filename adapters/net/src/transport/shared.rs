@@ -24,6 +24,8 @@ const MAX_HOSTS: usize = 4_096;
 /// Connections to an origin that break off with requests in a row, after which requests are not
 /// sent in a row.
 const BROKEN_MAX: u32 = 3;
+/// Useful answers to requests in a row after which earlier connections that broke off do not count.
+const FORGIVEN: u32 = 1_000;
 /// Consecutive answers to requests in a row that no digest can verify, after which requests are not
 /// sent in a row.
 const USELESS_MAX: u32 = 16;
@@ -106,6 +108,8 @@ pub(crate) struct HostState {
     /// Connections with requests in a row that broke off, and consecutive useless answers.
     broken: AtomicU32,
     useless: AtomicU32,
+    /// Useful answers since `broken` was 0.
+    useful: AtomicU32,
     pace: Arc<HostPace>,
     /// Whether the log has a warning that the origin cannot be reached.
     pub(crate) reported: AtomicBool,
@@ -128,6 +132,15 @@ impl HostState {
         }
     }
 
+    /// A place among the requests in flight, unless only one is free.
+    pub(crate) fn try_place(&self) -> Option<Place> {
+        if self.in_flight.available_permits() <= 1 {
+            return None;
+        }
+        let request = Arc::clone(&self.in_flight).try_acquire_owned().ok()?;
+        Some(Place { _request: request, alone: None })
+    }
+
     /// Waits for a place among the requests in flight.
     pub(crate) async fn place(&self) -> Place {
         Place { _request: acquire(&self.in_flight).await, alone: None }
@@ -140,9 +153,9 @@ impl HostState {
         more > 0
     }
 
-    /// Whether requests may be sent in a row.
+    /// Whether requests may be sent in a row; with an interval between requests, none are.
     pub(crate) fn pipelines(&self) -> bool {
-        self.pipelines.load(Relaxed)
+        self.pipelines.load(Relaxed) && self.pace.has_no_interval()
     }
 
     /// Sends no more requests in a row.
@@ -170,6 +183,10 @@ impl HostState {
         if is_useful {
             if self.useless.load(Relaxed) > 0 {
                 self.useless.store(0, Relaxed);
+            }
+            if self.broken.load(Relaxed) > 0 && self.useful.fetch_add(1, Relaxed) >= FORGIVEN {
+                self.broken.store(0, Relaxed);
+                self.useful.store(0, Relaxed);
             }
         } else if self.useless.fetch_add(1, Relaxed) + 1 >= USELESS_MAX {
             self.stop_pipelining("answers have no body that a digest can verify");
@@ -342,6 +359,7 @@ impl Shared {
             pipelines: AtomicBool::new(self.options.pipelining),
             broken: AtomicU32::new(0),
             useless: AtomicU32::new(0),
+            useful: AtomicU32::new(0),
             protocol: AtomicU8::new(Protocol::Unknown as u8),
             more: AtomicUsize::new(self.options.streams_per_host.saturating_sub(connections)),
             pace: self.budget.pace(key, self.options.request_interval),
@@ -368,11 +386,14 @@ impl Shared {
     /// Waits until the origin is not paused, has a free place, and this request may start.
     pub(crate) async fn enter(&self, host: &HostState) -> Place {
         let place = host.place().await;
-        loop {
-            let Some(left) = self.budget.pause_left(&host.pace) else {
-                self.budget.wait_for_turn(&host.pace).await;
-                return place;
-            };
+        self.wait_while_paused(host).await;
+        self.budget.wait_for_turn(&host.pace).await;
+        place
+    }
+
+    /// Waits until the origin is not paused.
+    pub(crate) async fn wait_while_paused(&self, host: &HostState) {
+        while let Some(left) = self.budget.pause_left(&host.pace) {
             // A random part, so that waiting requests do not all start at the same instant.
             tokio::time::sleep(left + jitter(Duration::from_secs(1).min(left / 4))).await;
         }

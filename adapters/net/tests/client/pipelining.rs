@@ -363,3 +363,104 @@ async fn a_cancelled_request_does_not_mix_up_answers() {
         assert_eq!(bodies, ["/a", "/b", "/c"]);
     }
 }
+
+#[tokio::test]
+async fn requests_alone_use_no_more_connections() {
+    let server = Server::new(|seen, stream| {
+        std::thread::sleep(Duration::from_millis(2));
+        stream.write_all(ok(seen.target()).as_bytes()).is_ok()
+    });
+    let client = client(Options { connections_per_host: 2, ..in_row() });
+    all(&client, &server, &["/first"]).await;
+    all(&client, &server, &["/a"; 16]).await;
+    assert!(client.shared().takes_many());
+    let mut tasks = JoinSet::new();
+    for number in 0..60 {
+        let (client, url) = (client.clone(), server.url("/"));
+        tasks.spawn(async move {
+            // Some of them may be sent in a row, as the small resources of a list.
+            let request = Request { pipelined: number % 3 == 0, ..Request::new(&url) };
+            read(&client, &request).await.unwrap();
+        });
+    }
+    tasks.join_all().await;
+    assert!(server.connections() <= 2, "{} connections", server.connections());
+    // Nor after the server turned out to be irregular.
+    client.stop_pipelining(&server.url("/"));
+    all(&client, &server, &["/b"; 40]).await;
+    assert!(server.connections() <= 4, "{} connections", server.connections());
+}
+
+#[tokio::test]
+async fn a_limit_of_requests_a_connection_repeats_few_requests() {
+    /// Requests that a connection answers.
+    const MOST: usize = 25;
+    let answered = Arc::new(std::sync::Mutex::new(std::collections::HashMap::new()));
+    let server = Server::new(move |seen, stream| {
+        let mut answered = answered.lock().unwrap();
+        let count: &mut usize = answered.entry(seen.connection).or_default();
+        *count += 1;
+        let is_last = *count == MOST;
+        drop(answered);
+        let close = if is_last { "Connection: close\r\n" } else { "" };
+        let (path, length) = (seen.target(), seen.target().len());
+        let answer = format!("HTTP/1.1 200 OK\r\n{close}Content-Length: {length}\r\n\r\n{path}");
+        let is_sent = stream.write_all(answer.as_bytes()).is_ok();
+        if is_last {
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = std::io::copy(stream, &mut std::io::sink());
+        }
+        is_sent && !is_last
+    });
+    let client = client(Options { connections_per_host: 2, ..in_row() });
+    let paths: Vec<String> = (0..500).map(|number| format!("/{number}")).collect();
+    for paths in paths.chunks(50) {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let bodies = all(&client, &server, &paths).await;
+        assert_eq!(bodies.into_iter().map(Result::unwrap).collect::<Vec<_>>(), paths);
+    }
+    assert!(client.shared().takes_many());
+    // At most 7 of 25 are behind the last answer of a connection.
+    let counters = client.shared().counters();
+    assert!(counters.retries <= 500 * 7 / MOST as u64 + 20, "{counters:?}");
+    assert!(server.connections() <= 500 / MOST + 4, "{} connections", server.connections());
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_used() {
+    let server = Server::new(|seen, stream| {
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+        stream.write_all(ok(seen.target()).as_bytes()).is_ok()
+    });
+    let client = client(in_row());
+    for _ in 0..5 {
+        all(&client, &server, &["/a"]).await;
+        let bodies = all(&client, &server, &["/b", "/c", "/d"]).await;
+        assert!(bodies.iter().all(Result::is_ok), "{bodies:?}");
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
+    assert_eq!(client.shared().counters().retries, 0);
+}
+
+#[tokio::test]
+async fn a_source_that_redirects_is_asked_alone_after_a_while() {
+    let server = Server::new(|seen, stream| {
+        let answer = match seen.target().strip_prefix("/old") {
+            Some(rest) => {
+                format!("HTTP/1.1 302 Found\r\nLocation: /new{rest}\r\nContent-Length: 0\r\n\r\n")
+            }
+            None => ok(seen.target()),
+        };
+        stream.write_all(answer.as_bytes()).is_ok()
+    });
+    let client = client(in_row());
+    all(&client, &server, &["/first"]).await;
+    for number in 0..20 {
+        let paths = [format!("/old/{number}/a"), format!("/old/{number}/b")];
+        let bodies = all(&client, &server, &[&paths[0], &paths[1]]).await;
+        let wanted = paths.map(|path| path.replace("/old", "/new"));
+        assert_eq!(bodies.into_iter().map(Result::unwrap).collect::<Vec<_>>(), wanted);
+    }
+    let counters = client.shared().counters();
+    assert!(counters.retries <= 17, "{counters:?}");
+}

@@ -44,7 +44,7 @@ pub(crate) struct Robots {
 
 #[derive(Debug)]
 enum Asked {
-    Rules(Rules),
+    Rules(Read),
     /// The rules are not known: nothing is fetched from the host in this run [rfc9309 §2.3.1.4].
     Unreachable(String),
 }
@@ -84,30 +84,20 @@ impl Robots {
         uri: &str,
         public_only: bool,
     ) -> Result<(), Failure> {
-        // If the host is spelled as in the cache, the URI need not be parsed.
-        let written = &uri[..host_end(uri)];
-        let known = {
-            let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            hosts.get(written).map(Arc::clone)
-        };
-        let (origin, cell) = if let Some(cell) = known {
-            (Cow::Borrowed(written), cell)
-        } else {
-            let Ok(url) = Url::parse(uri) else { return Ok(()) };
-            let origin = url.origin().ascii_serialization();
-            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&origin) {
-                hosts.clear();
-            }
-            let cell = Arc::clone(hosts.entry(origin.clone()).or_default());
-            (Cow::Owned(origin), cell)
-        };
+        let Some((origin, cell)) = self.cell(uri) else { return Ok(()) };
         match cell.get_or_init(|| ask(client, &origin, public_only)).await {
-            Asked::Rules(rules) if rules.allow(path_of(uri)) => Ok(()),
-            Asked::Rules(_) => Err(Failure::refused(
-                "robots.disallow",
-                "the host's robots.txt asks programs not to fetch it\n  help: with the host's consent, use `--ignore-robots`",
-            )),
+            Asked::Rules(Read { rules, delay }) => {
+                if let Some(delay) = *delay {
+                    client.set_min_interval(&origin, delay);
+                }
+                if rules.allow(path_of(uri)) {
+                    return Ok(());
+                }
+                Err(Failure::refused(
+                    "robots.disallow",
+                    "the host's robots.txt asks programs not to fetch it\n  help: with the host's consent, use `--ignore-robots`",
+                ))
+            }
             Asked::Unreachable(why) => {
                 self.missed.store(true, Ordering::Relaxed);
                 Err(Failure::new(
@@ -118,6 +108,30 @@ impl Robots {
                 ))
             }
         }
+    }
+
+    /// Requests the rules of a host before its resources are known. They do not apply to the lists
+    /// that are read meanwhile.
+    pub(crate) async fn prepare(&self, client: &Client, uri: &str) {
+        if let Some((origin, cell)) = self.cell(uri) {
+            cell.get_or_init(|| ask(client, &origin, false)).await;
+        }
+    }
+
+    /// The origin of a URI, and its rules, once they are known.
+    fn cell<'u>(&self, uri: &'u str) -> Option<(Cow<'u, str>, Arc<OnceCell<Asked>>)> {
+        // If the host is spelled as in the cache, the URI need not be parsed.
+        let written = &uri[..host_end(uri)];
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cell) = hosts.get(written) {
+            return Some((Cow::Borrowed(written), Arc::clone(cell)));
+        }
+        let origin = Url::parse(uri).ok()?.origin().ascii_serialization();
+        if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&origin) {
+            hosts.clear();
+        }
+        let cell = Arc::clone(hosts.entry(origin.clone()).or_default());
+        Some((Cow::Owned(origin), cell))
     }
 }
 
@@ -137,20 +151,14 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
     })
     .await;
     match answer {
-        Ok(()) => {
-            let Read { rules, delay } = parse(&String::from_utf8_lossy(&body));
-            if let Some(delay) = delay {
-                client.set_min_interval(origin, delay);
-            }
-            Asked::Rules(rules)
-        }
+        Ok(()) => Asked::Rules(parse(&String::from_utf8_lossy(&body))),
         // The file does not exist or cannot be read, so there are no rules [rfc9309 §2.3.1.3].
         Err(error)
             if error
                 .status()
                 .is_some_and(|status| (400..500).contains(&status) && status != 429) =>
         {
-            Asked::Rules(Rules::default())
+            Asked::Rules(Read::default())
         }
         Err(error)
             if matches!(
@@ -158,7 +166,7 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
                 ErrorKind::Redirect | ErrorKind::Downgrade | ErrorKind::Encoding
             ) =>
         {
-            Asked::Rules(Rules::default())
+            Asked::Rules(Read::default())
         }
         Err(error) => {
             Asked::Unreachable(error.to_string().lines().next().unwrap_or_default().to_owned())

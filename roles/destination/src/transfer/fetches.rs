@@ -150,11 +150,8 @@ impl Transfer<'_> {
             }
             // Smaller items among the chunks that were handed out may still fit.
             let is_lacking = self.requests.allowance.is_lacking();
-            let parallel = if finished < first_items {
-                streams
-            } else {
-                self.options.parallel(&self.shared)
-            };
+            let parallel =
+                if finished < first_items { streams } else { self.options.parallel(&self.shared) };
             let outstanding_max = (parallel * 2).max(OUTSTANDING_CHUNKS);
             while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
                 let chunk = source.next_chunk(self.mirror, parallel)?;

@@ -53,6 +53,10 @@ impl MirrorHosts {
             return Some(Arc::clone(host));
         }
         if hosts.len() >= HOSTS_MAX {
+            // Hosts that respond and are not being asked.
+            hosts.retain(|_, host| Arc::strong_count(host) > 1 || host.failures.load(Relaxed) > 0);
+        }
+        if hosts.len() >= HOSTS_MAX {
             return None;
         }
         let places = Arc::new(Semaphore::new(self.parallel));

@@ -28,6 +28,11 @@ impl Repetitions {
         self.places.acquire().await.ok()
     }
 
+    /// Whether no more requests are repeated.
+    pub(crate) fn is_over(&self) -> bool {
+        self.places.is_closed()
+    }
+
     /// Returns all places after a repetition that was useful.
     pub(crate) fn was_useful(&self) {
         self.places.add_permits(self.useless.swap(0, Relaxed));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 /// Longest time for the connections of a thread and for robots.txt. A run that is stopped meanwhile
 /// waits for this time.
@@ -28,12 +29,16 @@ impl Warm {
 }
 
 /// The connections of a thread that fetches resources.
-pub(crate) struct Connections(Option<JoinHandle<io::Result<Warm>>>);
+#[derive(Default)]
+pub(crate) struct Connections(Option<(JoinHandle<io::Result<Warm>>, oneshot::Sender<()>)>);
 
 impl Connections {
     /// Waits until they are made; without connections if that failed.
     pub(crate) fn ready(self, shared: &Arc<Shared>) -> io::Result<Warm> {
-        let made = self.0.and_then(|thread| thread.join().ok()).and_then(Result::ok);
+        let made = self.0.and_then(|(thread, wanted)| {
+            drop(wanted);
+            thread.join().ok()?.ok()
+        });
         made.map_or_else(|| Warm::cold(Arc::clone(shared)), Ok)
     }
 }
@@ -53,28 +58,40 @@ impl WarmUp {
         let threads = options.lanes().into_iter().enumerate().map(|(number, lanes)| {
             let (shared, url) = (Arc::clone(shared), url.to_owned());
             let robots = robots.filter(|_| number == 0).map(Arc::clone);
+            let (unwanted, wanted) = oneshot::channel();
             let work = move || {
-                let warm = Warm::cold(shared)?;
-                warm.runtime.block_on(async {
+                let warm = Warm::cold(Arc::clone(&shared))?;
+                let made = warm.runtime.block_on(async {
                     let work = async {
                         warm.client.prepare(&url, lanes.first).await;
                         if let Some(robots) = robots {
-                            // Each resource is checked again.
-                            let _ = robots.check(&warm.client, &url, false).await;
+                            robots.prepare(&warm.client, &url).await;
                         }
                     };
-                    let _ = tokio::time::timeout(WARM_UP_MAX, work).await;
+                    let made = tokio::time::timeout(WARM_UP_MAX, work).await;
+                    if made.is_ok() {
+                        // Drives the connections until they are used.
+                        let _ = wanted.await;
+                    }
+                    made
                 });
-                Ok(warm)
+                match made {
+                    Ok(()) => Ok(warm),
+                    // The runtime ends, and with it the tasks that still occupy places of requests.
+                    Err(_) => {
+                        drop(warm);
+                        Warm::cold(shared)
+                    }
+                }
             };
             let thread = std::thread::Builder::new().name(format!("connect-{number}"));
-            Connections(thread.spawn(work).ok())
+            Connections(thread.spawn(work).ok().map(|thread| (thread, unwanted)))
         });
         Self(threads.collect())
     }
 
     /// The connections of a thread, once.
     pub(crate) fn take(&mut self, thread: usize) -> Connections {
-        self.0.get_mut(thread).map_or(Connections(None), |it| Connections(it.0.take()))
+        self.0.get_mut(thread).map(std::mem::take).unwrap_or_default()
     }
 }

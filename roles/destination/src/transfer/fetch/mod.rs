@@ -286,6 +286,7 @@ impl Fetcher {
         // A digest shows whether a server mixes up answers; large bodies would delay later answers.
         let may_be_pipelined = !is_mirror
             && client.retries() > 0
+            && !rules.again.is_over()
             && listed.strongest().is_some()
             && listed_length.is_some_and(|length| length <= PIPELINED_BYTES);
         let received = abreast_net::with_retries(client, url, async |attempt| {
