@@ -222,7 +222,7 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
     source.snapshot();
     let mut copy = copy_of(&source);
     copy.options.max_bytes = Some(700_000);
-    copy.options.connections = 2;
+    copy.options.limit_requests(2);
     let ran = copy.try_run();
     let got = copy.paths().len();
     assert_eq!(ran.summary().exit_code, ExitCode::Limit.number(), "{:?}", ran.reported.last());
@@ -235,7 +235,7 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
     assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 200));
     let mut exact = copy_of(&source);
     exact.options.max_bytes = Some(bytes - 100);
-    exact.options.connections = 1;
+    exact.options.limit_requests(1);
     let ran = exact.try_run();
     assert_eq!(
         (ran.summary().exit_code, exact.paths().len()),

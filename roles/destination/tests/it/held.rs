@@ -270,7 +270,7 @@ fn limits_of_bytes_do_not_lift_the_guard() {
         server.body(&path, large.as_str());
     }
     copy.options.max_bytes = Some(100_000);
-    copy.options.connections = 1;
+    copy.options.limit_requests(1);
     let mut cut_short = 0;
     for _ in 0..30 {
         let ran = copy.try_run();

@@ -123,7 +123,7 @@ fn names_that_are_files_and_folders_are_all_kept_in_one_run() {
     let server = Server::start();
     list_of(&server, &["/a", "/a/b", "/a/b/c", "/a/b/d", "/a!"]);
     let mut copy = Copy::of(server.url("/list.xml"));
-    copy.options.connections = 1;
+    copy.options.limit_requests(1);
     let ran = copy.try_run();
     // The order in which resources arrive is not reported.
     assert_eq!(ran.count("path.conflict"), 0, "{:?}", ran.reported);

@@ -136,7 +136,7 @@ fn only_wrong_bodies_of_a_digested_group_are_refused() {
     source.server.body("/f010", "");
     let mut copy = Copy::kept_in(&source, warc);
     // All resources in order, through one connection.
-    copy.options.connections = 1;
+    copy.options.limit_requests(1);
     let Ran { result, codes, .. } = copy.try_run();
     let summary = result.unwrap();
     assert_eq!((summary.created, summary.failed), (67, 3), "{codes:?}");
