@@ -171,7 +171,9 @@ impl Host {
     /// connection, or can have it next.
     async fn join_row(&self, place: &mut Place) -> Option<Channel> {
         while place.alone.is_none() && self.state.pipelines() {
-            place.alone = self.state.try_alone();
+            if self.has_idle() {
+                place.alone = self.state.try_alone();
+            }
             if place.alone.is_some() {
                 return None;
             }
@@ -238,7 +240,7 @@ impl Host {
     fn join_pipeline(&self) -> Option<PipelinedExchange> {
         let pipelines = self.pipelines();
         let busy = pipelines.iter().filter_map(|pipeline| Some((pipeline.in_flight()?, pipeline)));
-        busy.min_by_key(|(count, _)| *count)?.1.join()
+        busy.filter(|(count, _)| *count > 0).min_by_key(|(count, _)| *count)?.1.join()
     }
 
     /// A connection for requests in a row that has none, and still works.
@@ -252,6 +254,11 @@ impl Host {
             }
         }
         None
+    }
+
+    /// Whether a connection waits for a request.
+    fn has_idle(&self) -> bool {
+        !self.idle().is_empty() || self.pipelines().iter().any(|it| it.in_flight() == Some(0))
     }
 
     /// An idle connection that still works, the youngest first.
