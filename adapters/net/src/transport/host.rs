@@ -182,9 +182,9 @@ impl Host {
             {
                 return Some(Channel::Pipelined(Box::new(exchange)));
             }
-            // One request waits for the first connection of this client, so that connections of
-            // other clients take no more requests.
-            if self.pipelines().is_empty()
+            // Without a connection in use, one request of this client stops new requests on the
+            // connections of other clients until it has one.
+            if !self.pipelines().iter().any(|it| it.in_flight() > Some(0))
                 && let Ok(_starting) = self.starting.try_lock()
             {
                 place.alone(&self.state).await;
