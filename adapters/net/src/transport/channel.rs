@@ -164,7 +164,7 @@ impl Channel {
                 has_broken_off(error) || reset_of(error) == Some(Reset::Refused)
             }
             (Self::Http2(_), Failure::Closed) => true,
-            (Self::Http2(_), _) | (Self::Pipelined(_), _) => false,
+            (Self::Http2(_) | Self::Pipelined(_), _) => false,
         }
     }
 }
