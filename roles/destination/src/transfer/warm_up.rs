@@ -75,14 +75,12 @@ impl WarmUp {
                     }
                     made
                 });
-                match made {
-                    Ok(()) => Ok(warm),
-                    // The runtime ends, and with it the tasks that still occupy places of requests.
-                    Err(_) => {
-                        drop(warm);
-                        Warm::cold(shared)
-                    }
+                if made.is_ok() {
+                    return Ok(warm);
                 }
+                // The runtime ends, and with it the tasks that still occupy places of requests.
+                drop(warm);
+                Warm::cold(shared)
             };
             let thread = std::thread::Builder::new().name(format!("connect-{number}"));
             Connections(thread.spawn(work).ok().map(|thread| (thread, unwanted)))
