@@ -347,9 +347,12 @@ fn killed_after_a_commit(name: &str, batch: u64) {
         < 201 + batch
     {
         assert!(begun.elapsed() < Duration::from_secs(60), "{name}: nothing was committed");
-        if child.try_wait().unwrap().is_some() {
-            panic!("{name}: the run ended: {}", std::fs::read_to_string(killed.log()).unwrap());
-        }
+        let has_ended = child.try_wait().unwrap().is_some();
+        assert!(
+            !has_ended,
+            "{name}: the run ended: {}",
+            std::fs::read_to_string(killed.log()).unwrap()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
