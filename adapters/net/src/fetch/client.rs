@@ -44,6 +44,15 @@ struct Inner {
     hosts: Mutex<HashMap<Box<str>, Arc<Host>>>,
 }
 
+/// The server and the path of a request, or of a redirect.
+struct Hop<'a> {
+    host: &'a Arc<Host>,
+    target: &'a Target<'a>,
+    url: &'a str,
+    credentials: Option<&'a Authorization>,
+    public_only: bool,
+}
+
 impl Client {
     /// A client without open connections.
     pub fn new(shared: Arc<Shared>) -> Self {
@@ -98,9 +107,9 @@ impl Client {
         let target = Target::split(request.url)?;
         let host = self.host(target.origin).map_err(|error| error.with_url(request.url))?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());
-        let mut response = self
-            .exchange(&host, &target, request, credentials, request.url, request.public_only)
-            .await?;
+        let (url, public_only) = (request.url, request.public_only);
+        let first = Hop { host: &host, target: &target, url, credentials, public_only };
+        let mut response = self.exchange(&first, request).await?;
         if request.post.is_some() || !is_redirect(response.status()) {
             return Ok(response);
         }
@@ -134,9 +143,10 @@ impl Client {
             let next_host = self.host(target.origin).map_err(|error| error.with_url(&next))?;
             same_origin = same_origin && next_host.origin.key == host.origin.key;
             let credentials = credentials.filter(|_| same_origin);
-            let other_host = request.public_only || next_host.origin.host != host.origin.host;
-            response =
-                self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
+            let public_only = request.public_only || next_host.origin.host != host.origin.host;
+            let (host, url) = (&next_host, next.as_str());
+            let hop = Hop { host, target: &target, url, credentials, public_only };
+            response = self.exchange(&hop, request).await?;
             if !is_redirect(response.status()) {
                 response.has_moved = has_moved;
                 return Ok(response);
@@ -229,23 +239,14 @@ impl Client {
 
     /// Sends one request to a server, without redirects. A request in a row is repeated alone, unless
     /// the answer has a body that the caller can verify, or asks for a pause.
-    async fn exchange(
-        &self,
-        host: &Arc<Host>,
-        target: &Target<'_>,
-        request: &Request<'_>,
-        credentials: Option<&Authorization>,
-        url: &str,
-        public_only: bool,
-    ) -> Result<Response, Error> {
+    async fn exchange(&self, hop: &Hop<'_>, request: &Request<'_>) -> Result<Response, Error> {
+        let host = hop.host;
         let mut wanted = Wanted::Any;
         if request.may_be_pipelined() && host.forwards.is_none() {
             wanted = Wanted::InRow;
         }
         loop {
-            let (response, is_in_row) = self
-                .exchange_by(wanted, host, target, request, credentials, url, public_only)
-                .await?;
+            let (response, is_in_row) = self.exchange_by(wanted, hop, request).await?;
             let checked = response.check(request);
             let asks_for_pause = matches!(
                 response.status(),
@@ -265,17 +266,14 @@ impl Client {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the arguments of `exchange`, and one more")]
+    /// Sends a request on such a connection; also returns whether it was sent in a row.
     async fn exchange_by(
         &self,
         mut wanted: Wanted,
-        host: &Arc<Host>,
-        target: &Target<'_>,
+        hop: &Hop<'_>,
         request: &Request<'_>,
-        credentials: Option<&Authorization>,
-        url: &str,
-        public_only: bool,
     ) -> Result<(Response, bool), Error> {
+        let Hop { host, target, url, credentials, public_only } = *hop;
         let shared = &self.0.shared;
         let path = target.path_and_query()?;
         let mut place = shared.enter(&host.state).await;

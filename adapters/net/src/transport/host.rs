@@ -209,8 +209,12 @@ impl Host {
                 return None;
             }
             let (stream, meter) = connection.into_stream()?;
-            self.found_pipelining();
-            Some(Arc::new(Pipeline::new(stream, meter)))
+            let pipeline = Pipeline::new(stream, meter);
+            // The server may have closed the connection meanwhile.
+            pipeline.is_quiet().then(|| {
+                self.found_pipelining();
+                Arc::new(pipeline)
+            })
         });
         let Some(pipeline) = pipeline else {
             place.alone = Some(alone);

@@ -134,11 +134,8 @@ impl HostState {
 
     /// A place among the requests in flight, unless only one is free.
     pub(crate) fn try_place(&self) -> Option<Place> {
-        if self.in_flight.available_permits() <= 1 {
-            return None;
-        }
-        let request = Arc::clone(&self.in_flight).try_acquire_owned().ok()?;
-        Some(Place { _request: request, alone: None })
+        let mut two = Arc::clone(&self.in_flight).try_acquire_many_owned(2).ok()?;
+        Some(Place { _request: two.split(1)?, alone: None })
     }
 
     /// Waits for a place among the requests in flight.

@@ -392,6 +392,47 @@ async fn requests_alone_use_no_more_connections() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_without_a_place_is_no_obstacle() {
+    let (most, is_held) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+    let (seen, held) = (Arc::clone(&most), Arc::clone(&is_held));
+    let server = Server::raw(move |stream| {
+        let mut input = BufReader::new(stream);
+        while let Some(first) = http::Request::read(&mut input) {
+            while first.target() == "/held" && held.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let mut together = vec![first];
+            std::thread::sleep(Duration::from_millis(20));
+            while !input.buffer().is_empty() {
+                together.extend(http::Request::read(&mut input));
+            }
+            seen.fetch_max(together.len(), SeqCst);
+            let answers: String = together.iter().map(|it| ok(it.target())).collect();
+            if input.get_mut().write_all(answers.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    // Two clients share two places of connections.
+    let client = client(Options { connections_per_host: 2, ..in_row() });
+    let other = Client::new(Arc::clone(client.shared()));
+    all(&client, &server, &["/a"; 2]).await;
+    all(&client, &server, &["/a"; 16]).await;
+    assert!(most.swap(0, SeqCst) > 1);
+    let url = server.url("/held");
+    let (answer, bodies) = tokio::join!(get(&other, &url), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // One of two idle connections has a place, and takes all these requests.
+        let bodies = all(&client, &server, &["/b"; 8]).await;
+        is_held.store(false, SeqCst);
+        bodies
+    });
+    answer.unwrap();
+    assert!(bodies.iter().all(Result::is_ok), "{bodies:?}");
+    assert!(most.load(SeqCst) > 1, "the requests were sent in a row");
+}
+
+#[tokio::test]
 async fn a_limit_of_requests_a_connection_repeats_few_requests() {
     /// Requests that a connection answers.
     const MOST: usize = 25;
