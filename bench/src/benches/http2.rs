@@ -196,8 +196,9 @@ fn measure(
          aria2 HTTP/1.1, each with up to {IN_FLIGHT} requests in flight (aria2: 16, its most). abreast has 100 requests in flight by \
          HTTP/2; by HTTP/1.1 8 connections with up to 8 requests on each. Before the first resource, curl needs the round trips of a connection and of TLS; \
          abreast also needs one each for the address, the Capability List, the Resource List and the Change List, since each of them is known \
-         from the one before.",
+         from the one before ({:.1} s).",
         line.round_trip.as_millis() / 2,
+        4.0 * line.round_trip.as_secs_f64(),
     ));
     report.table(&["", "wall, s", "resources/s", "CPU, s"], &rows);
     Ok(())

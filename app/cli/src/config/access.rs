@@ -518,6 +518,16 @@ mod tests {
     }
 
     #[test]
+    fn protocols_are_turned_off_one_by_one() {
+        for (no_http2, no_pipelining) in [(false, false), (true, false), (false, true)] {
+            let access = AccessArgs { no_http2, no_pipelining, ..AccessArgs::default() };
+            let mut net = Options::default();
+            access.apply("https://museum.example/", &mut net).unwrap();
+            assert_eq!((net.http2, net.pipelining), (!no_http2, !no_pipelining));
+        }
+    }
+
+    #[test]
     fn a_contact_is_a_mail_address_or_a_page() {
         for contact in ["harvest@example.org", "https://example.org/harvest?of=papers"] {
             let access = AccessArgs {

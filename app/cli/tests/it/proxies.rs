@@ -309,9 +309,12 @@ fn check(front: &Front, curl: &Path, original: &Path, what: &str) {
     let ca = place.join("ca.pem").display().to_string();
     sync(&front.base(), &copy, 0, &["--ca-file", &ca]);
     assert_equal(original, &copy);
-    let by_http_1_1 = place.join("copy-by-http-1.1");
-    sync(&front.base(), &by_http_1_1, 0, &["--ca-file", &ca, "--no-http2"]);
-    assert_equal(original, &by_http_1_1);
+    for (name, more) in [("in-a-row", None), ("alone", Some("--no-pipelining"))] {
+        let by_http_1_1 = place.join(format!("copy-by-http-1.1-{name}"));
+        let options: Vec<&str> = ["--ca-file", &ca, "--no-http2"].into_iter().chain(more).collect();
+        sync(&front.base(), &by_http_1_1, 0, &options);
+        assert_equal(original, &by_http_1_1);
+    }
     // 100 requests by HTTP/2 do not fit.
     let few_files = place.join("copy-with-few-files");
     let mut command = Command::new("sh");
