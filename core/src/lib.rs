@@ -36,7 +36,7 @@ pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
 };
 pub use work::meter::{Meter, MeterState, NamedItem, Retry};
-pub use work::threads::on_threads;
+pub use work::threads::{on_threads, spawn_scoped, start_scoped, start_thread};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

@@ -89,6 +89,7 @@ impl Work {
         let (sender, receiver) = sync_channel(waiting);
         let cancel = Arc::new(AtomicBool::new(false));
         let cancelled = Arc::clone(&cancel);
+        #[expect(clippy::disallowed_methods, reason = "a thread of Python has no span")]
         let thread = std::thread::Builder::new()
             .name("abreast".to_owned())
             .stack_size(STACK)
@@ -217,6 +218,7 @@ impl Drop for Work {
 ///
 /// # Errors
 /// The thread cannot be started.
+#[expect(clippy::disallowed_methods, reason = "a thread of Python has no span")]
 pub(crate) fn with_large_stack<T: Send>(
     py: Python<'_>,
     run: impl FnOnce() -> T + Send,

@@ -1,7 +1,48 @@
-//! Work for many items on several threads.
+//! Threads whose lines in the log have the set or the job of the thread that started them, and work
+//! for many items on several threads.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use tracing::Span;
+
+/// Starts a thread, in the span of the calling thread.
+///
+/// # Errors
+/// The system cannot start a thread.
+pub fn start_thread<T: Send + 'static>(
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let span = Span::current();
+    Builder::new().name(name.into()).spawn(move || span.in_scope(work))
+}
+
+/// Starts a thread of a scope, in the span of the calling thread.
+///
+/// # Errors
+/// The system cannot start a thread.
+pub fn start_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let span = Span::current();
+    Builder::new().name(name.into()).spawn_scoped(scope, move || span.in_scope(work))
+}
+
+/// As [`start_scoped`], for work that nothing can replace.
+///
+/// # Panics
+/// The system cannot start a thread.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let span = Span::current();
+    scope.spawn(move || span.in_scope(work))
+}
 
 /// Does work for all items on at most `threads` threads, for requests that mostly wait. No further items are
 /// started after the first error, which is returned.
@@ -30,7 +71,7 @@ pub fn on_threads<T: Sync, E: Send>(
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
+            spawn_scoped(scope, || {
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(error) = work(item) {
                         next.store(items.len(), Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Destination: discovers a Source, copies its resources and follows its changes.
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod copy;
 mod plan;

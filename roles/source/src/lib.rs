@@ -1,5 +1,6 @@
 //! The Source role: publishes the changes of a folder as documents of the specifications.
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod links;
 mod made;

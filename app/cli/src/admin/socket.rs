@@ -4,6 +4,7 @@
 //! The path of a socket has at most 107 bytes. A longer path is reached through the folder's file
 //! descriptor, `/proc/self/fd/N/status.sock`, so that the socket is always in the folder.
 
+use abreast_core::start_thread;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::TcpStream;
@@ -175,9 +176,7 @@ fn connect_until(path: &Path, end: Instant) -> io::Result<UnixStream> {
         Ok(_) => return UnixStream::connect(&path),
         Err(_) => path,
     };
-    std::thread::Builder::new()
-        .name("connect".into())
-        .spawn(move || drop(sender.send(UnixStream::connect(open))))?;
+    start_thread("connect", move || drop(sender.send(UnixStream::connect(open))))?;
     let left = end.saturating_duration_since(Instant::now());
     receiver.recv_timeout(left).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -10,6 +10,7 @@ pub(crate) use publish::{Publication, Repeated};
 use crate::admin::ask::Access;
 use crate::command::places;
 use crate::program::terminal;
+use abreast_core::spawn_scoped;
 use abreast_maintenance::{Attention, CopyStatus, STALLED_AFTER, StatusReport};
 use anyhow::Result;
 use clap::Args;
@@ -110,7 +111,9 @@ pub(crate) fn copies_of_jobs(config: &Path) -> Vec<CopyStatus> {
         let reports = std::thread::scope(|scope| {
             let ask = |place| {
                 let of_job = std::slice::from_ref(place);
-                scope.spawn(move || collect::report(of_job, Access::default(), COPY_TIMEOUT))
+                spawn_scoped(scope, move || {
+                    collect::report(of_job, Access::default(), COPY_TIMEOUT)
+                })
             };
             let threads: Vec<_> = asked.iter().map(ask).collect();
             threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()

@@ -15,6 +15,7 @@ use crate::program::report::Reporter;
 use crate::program::report::failed;
 use crate::program::signals::cancel_on_signal;
 use crate::store::all_sets;
+use abreast_core::spawn_scoped;
 use abreast_destination::{
     AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions, audit_sets, follow_sets,
     requests_of_copies, sync_sets, test_filter_sets,
@@ -253,8 +254,10 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         let mut codes = vec![0; jobs.len()];
         let (following, others): (Vec<_>, Vec<_>) =
             jobs.iter().zip(&mut codes).partition(|(job, _)| several && follows(job));
-        let running: Vec<_> =
-            following.into_iter().map(|(job, code)| (code, scope.spawn(|| work(job)))).collect();
+        let running: Vec<_> = following
+            .into_iter()
+            .map(|(job, code)| (code, spawn_scoped(scope, || work(job))))
+            .collect();
         for (job, code) in others {
             *code = work(job);
             if *code == 130 {

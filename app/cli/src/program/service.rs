@@ -1,6 +1,7 @@
 //! The service manager, such as systemd: a socket that it passes on, readiness, a status line, and
 //! the watchdog. The functions have no effect if no service manager started the program.
 
+use abreast_core::start_thread;
 use abreast_server::{CurrentSite, Server, ServerOptions};
 use anyhow::{Context as _, Result};
 use listenfd::ListenFd;
@@ -52,10 +53,7 @@ pub(crate) fn start_server(
         // Requests were waited for; nothing else is.
         runtime.shutdown_timeout(STOP_REST);
     };
-    std::thread::Builder::new()
-        .name("server".into())
-        .spawn(run)
-        .context("cannot start the server's thread")
+    start_thread("server", run).context("cannot start the server's thread")
 }
 
 /// A program that reported to the service manager that it is ready.
@@ -84,9 +82,7 @@ impl Service {
                     std::thread::sleep(pause);
                 }
             };
-            std::thread::Builder::new()
-                .name("service".into())
-                .spawn(watch)
+            start_thread("service", watch)
                 .context("cannot start the thread that answers the watchdog")?;
         }
         Ok(Self { wake })

@@ -1,6 +1,7 @@
 //! SIGTERM, SIGINT and SIGHUP, which ask the program to end. `serve` reloads its configuration at SIGHUP, and scans its
 //! folders at SIGUSR1.
 
+use abreast_core::start_thread;
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +70,7 @@ impl Signals {
                 }
             });
         };
-        std::thread::Builder::new().name("signals".into()).spawn(listen)?;
+        start_thread("signals", listen)?;
         Ok(Requests { receiver, waiting: Vec::new() })
     }
 
@@ -93,7 +94,7 @@ impl Signals {
             self.wait();
             std::process::exit(130);
         };
-        if std::thread::Builder::new().name("signals".into()).spawn(end).is_err() {
+        if start_thread("signals", end).is_err() {
             tracing::warn!("a second signal cannot end the program at once");
         }
         name
@@ -168,7 +169,7 @@ pub(crate) fn cancel_on_signal() -> Arc<AtomicBool> {
             }
             cancelled.store(true, Ordering::Relaxed);
         };
-        Ok(std::thread::Builder::new().name("signals".into()).spawn(listen)?)
+        Ok(start_thread("signals", listen)?)
     });
     if listening.is_err() {
         tracing::warn!(

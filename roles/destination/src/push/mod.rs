@@ -31,6 +31,7 @@ use crate::push::announcement::{Announcement, PushOffer, Topic};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::{Push, SyncOptions};
 use crate::request::admit::same_origin;
+use abreast_core::start_thread;
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use abreast_webtypes::without_login;
 use announcement::Asking;
@@ -197,9 +198,7 @@ impl Pushing {
                 Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
             },
         )?;
-        let thread = std::thread::Builder::new()
-            .name("push".into())
-            .spawn(move || runtime.block_on(subscriber.run(listener)))
+        let thread = start_thread("push", move || runtime.block_on(subscriber.run(listener)))
             .map_err(|cause| {
                 Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
             })?;

@@ -11,6 +11,7 @@ use crate::request::package::download::Downloads;
 use crate::request::package::listing::ListedPackage;
 use crate::request::requests::Requests;
 use crate::sink::rdf_rules::message;
+use abreast_core::spawn_scoped;
 use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};
@@ -69,7 +70,7 @@ pub(crate) fn fetch_sorted(
     let (ended, end) = sync_channel::<()>(0);
     let (done, sorted) = std::thread::scope(|scope| {
         let sort = &sort;
-        let sorting = scope.spawn(move || {
+        let sorting = spawn_scoped(scope, move || {
             let _ended = ended;
             let inputs = waiting.into_iter().map(|(file, address, bytes)| Input {
                 name: file.url.clone(),

@@ -1,5 +1,6 @@
 //! A command in a process group of its own: its input, its output as lines, and its end.
 
+use abreast_core::start_thread;
 use abreast_webtypes::count;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
@@ -65,15 +66,15 @@ impl Running {
         let output = Arc::<Output>::default();
         let (open, drained) = channel();
         if let Some(from) = child.stdout.take() {
-            output.read(from, open.clone());
+            output.read(from, open.clone())?;
         }
         if let Some(from) = child.stderr.take() {
-            output.read(from, open);
+            output.read(from, open)?;
         }
         let (send, ended) = channel();
         let is_stopped = Arc::<AtomicBool>::default();
         let (stopped, timeout) = (Arc::clone(&is_stopped), spec.timeout);
-        let thread = std::thread::spawn(move || {
+        let thread = start_thread("command", move || {
             let result = wait(&mut child, timeout, &stopped);
             let until = Instant::now() + DRAIN_TIME;
             while drained.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -82,7 +83,7 @@ impl Running {
             {}
             let _ = send.send(result);
             wake();
-        });
+        })?;
         Ok(Self { ended, output, is_stopped, thread: Some(thread) })
     }
 
@@ -171,9 +172,13 @@ struct Output {
 impl Output {
     /// Reads all output, so that the command never waits for this process. `open` is dropped at the
     /// end.
-    fn read(self: &Arc<Self>, mut from: impl Read + Send + 'static, open: Sender<()>) {
+    fn read(
+        self: &Arc<Self>,
+        mut from: impl Read + Send + 'static,
+        open: Sender<()>,
+    ) -> std::io::Result<()> {
         let output = Arc::clone(self);
-        std::thread::spawn(move || {
+        start_thread("output", move || {
             let _open = open;
             let (mut block, mut line, mut is_begun) = ([0; 8_192], Vec::new(), false);
             loop {
@@ -200,7 +205,8 @@ impl Output {
             if is_begun {
                 output.add(&line);
             }
-        });
+        })?;
+        Ok(())
     }
 
     fn add(&self, line: &[u8]) {

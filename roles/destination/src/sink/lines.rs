@@ -274,6 +274,7 @@ impl TargetKind for LinesOptions {
             ));
         }
         target.use_state("a stream")?;
+        #[expect(clippy::disallowed_methods, reason = "the resources are the program's output")]
         let standard_output = || Output::new(std::io::stdout());
         let output = target.given.output.map_or_else(standard_output, |open| open());
         Ok(Self { output, content_bytes_max })

@@ -7,6 +7,7 @@ use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::transfer::work_queue::{Chunk, WorkQueue};
 use crate::transfer::workers::{DoneChunk, Worker};
+use abreast_core::start_scoped;
 use abreast_store::mirror::{Mirror, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,24 +89,20 @@ impl Transfer<'_> {
             meter: report.meter.clone(),
             lost: Arc::clone(&lost),
         };
-        let span = tracing::Span::current();
         let result = std::thread::scope(|scope| {
             for (number, lanes) in lanes.into_iter().enumerate() {
-                let (span, connections) = (span.clone(), self.warm_up.take(number));
+                let connections = self.warm_up.take(number);
                 let (worker, done) = (worker.clone(), send_done.clone());
-                std::thread::Builder::new()
-                    .name(format!("fetch-{number}"))
-                    .spawn_scoped(scope, move || {
-                        let run = || worker.run(number, lanes, connections, &done);
-                        if let Err(error) = span.in_scope(run) {
-                            tracing::error!(%error, "cannot start a thread's runtime");
-                        }
-                    })
-                    .map_err(|cause| {
-                        // Stops the threads that were already started.
-                        queue.close();
-                        Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
-                    })?;
+                start_scoped(scope, format!("fetch-{number}"), move || {
+                    if let Err(error) = worker.run(number, lanes, connections, &done) {
+                        tracing::error!(%error, "cannot start a thread's runtime");
+                    }
+                })
+                .map_err(|cause| {
+                    // Stops the threads that were already started.
+                    queue.close();
+                    Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+                })?;
             }
             drop((send_done, worker));
             let _stop_on_panic = StopOnPanic { queue: &queue, stop: &stop };

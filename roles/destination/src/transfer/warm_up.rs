@@ -2,6 +2,7 @@
 
 use crate::report::options::SyncOptions;
 use crate::request::robots::Robots;
+use abreast_core::start_thread;
 use abreast_net::{Client, Shared};
 use std::io;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl WarmUp {
                 drop(warm);
                 Warm::cold(shared)
             };
-            let thread = std::thread::Builder::new().name(format!("connect-{number}"));
-            Connections(thread.spawn(work).ok().map(|thread| (thread, unwanted)))
+            let thread = start_thread(format!("connect-{number}"), work);
+            Connections(thread.ok().map(|thread| (thread, unwanted)))
         });
         Self(threads.collect())
     }

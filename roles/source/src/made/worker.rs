@@ -1,5 +1,6 @@
 //! Thread that makes due files.
 
+use abreast_core::start_thread;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -60,7 +61,7 @@ impl Worker {
         tend: impl Fn(&Signal) + Send + 'static,
     ) -> io::Result<Self> {
         let signalled = Arc::clone(&signal);
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let thread = start_thread(name, move || {
             while !signalled.is_stopped() {
                 tend(&signalled);
                 thread::park_timeout(poll);

@@ -9,7 +9,7 @@ use super::state_file::{NotifiedPlace, StateFile};
 use crate::publish::TopicContent;
 use crate::publish::publisher::Publisher;
 use crate::scan::ingest::with_causes;
-use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
+use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog, start_thread};
 use abreast_webtypes::Timestamp;
 use std::io;
 use std::ops::Deref;
@@ -80,8 +80,7 @@ impl Notifier {
         };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread =
-            thread::Builder::new().name("notify".into()).spawn(move || worker.run(&stopped));
+        let thread = start_thread("notify", move || worker.run(&stopped));
         Ok(Self { stop, thread: Some(thread.map_err(NotifyError::Thread)?) })
     }
 

@@ -13,7 +13,7 @@ use super::document::{LogState, Output, ResolvedDocument, Version};
 use super::error::PublishError;
 use super::head_reader::HeadReader;
 use super::lanes::{Lanes, Turn};
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, SystemClock, spawn_scoped};
 use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
 use flate2::{Compression, write::GzEncoder};
@@ -310,7 +310,7 @@ impl DocumentCache {
 /// Runs `work` in a new thread. [`Lanes`] limits the number of these threads.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
-        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        spawn_scoped(scope, work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

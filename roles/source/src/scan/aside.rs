@@ -7,6 +7,7 @@ use super::hash::{Hashed, Hasher, Reading, Target};
 use super::large::LargeFiles;
 use super::options::IngestOptions;
 use crate::names::path_state::{PathState, inspect};
+use abreast_core::start_thread;
 use abreast_folder::Folder;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -40,9 +41,7 @@ impl Aside {
         while self.threads.len() < wanted {
             let (files, folder, options) =
                 (Arc::clone(&self.files), folder.clone(), options.clone());
-            let thread = thread::Builder::new().name("large files".into());
-            let work = tracing::Span::current();
-            match thread.spawn(move || work.in_scope(|| run(&files, &folder, &options))) {
+            match start_thread("large files", move || run(&files, &folder, &options)) {
                 Ok(thread) => self.threads.push(thread),
                 Err(error) => {
                     tracing::error!("cannot start a thread that reads large files: {error}");

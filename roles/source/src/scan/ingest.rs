@@ -12,7 +12,7 @@ use crate::scan::hash::{Hashed, Hasher, Reading, Target};
 use crate::scan::options::IngestOptions;
 use crate::scan::writes::Writes;
 use abreast_core::contents::{ContentStore, PinnedContent};
-use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
+use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State, spawn_scoped};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
 use std::collections::BTreeMap;
@@ -240,7 +240,7 @@ pub(crate) fn ingest<R: Send>(
         for _ in 0..threads {
             let receiver = Arc::clone(&work_receiver);
             let sender = done_sender.clone();
-            scope.spawn(move || hash_batches(&receiver, &sender, options, reading));
+            spawn_scoped(scope, move || hash_batches(&receiver, &sender, options, reading));
         }
         drop(done_sender);
         // Only the hashing threads have the receiver now. When they stop, sending fails and the
@@ -248,8 +248,9 @@ pub(crate) fn ingest<R: Send>(
         drop(work_receiver);
         let recorded = Arc::new(Recorded::default());
         let progress = Arc::clone(&recorded);
-        let recorder =
-            scope.spawn(move || record(log, set, importing, &done_receiver, &progress, options));
+        let recorder = spawn_scoped(scope, move || {
+            record(log, set, importing, &done_receiver, &progress, options)
+        });
         let ahead = (2 * (QUEUE + threads)) as u64;
         let mut sink = Sink {
             batch: Vec::with_capacity(BATCH),
@@ -522,7 +523,7 @@ fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work
         let mut parts = Vec::with_capacity(threads);
         while !work.is_empty() {
             let part = work.split_off(work.len().saturating_sub(share));
-            parts.push(scope.spawn(move || {
+            parts.push(spawn_scoped(scope, move || {
                 let (mut hasher, mut part) = (Hasher::new(options, reading), part.into_iter());
                 let mut outcomes = Vec::with_capacity(part.len());
                 while part.len() > 0 {

@@ -2,7 +2,7 @@
 
 use super::status::{WatchState, WatchStatus};
 use super::watch_note::{WatchNote, WatchRequest};
-use abreast_core::{ChangeLog, HolderNote, Lease, SetId};
+use abreast_core::{ChangeLog, HolderNote, Lease, SetId, spawn_scoped};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -52,7 +52,7 @@ pub(crate) fn run_while_held(
         // A folder that was missing is tried again.
         status.set(WatchState::Starting);
         let last = thread::scope(|scope| {
-            let monitor = scope.spawn(|| {
+            let monitor = spawn_scoped(scope, || {
                 let mut last = WatchState::Elsewhere;
                 while !ended.load(Ordering::SeqCst) {
                     let note = status.note();

@@ -5,10 +5,10 @@ pub use super::watch_options::WatchOptions;
 use crate::scan::leased::run_while_held;
 use crate::scan::status::{WatchState, WatchStatus};
 use crate::scan::watching::Watching;
-use abreast_core::{ChangeLog, SetId};
+use abreast_core::{ChangeLog, SetId, start_thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// A running watch. [`Watch::stop`] stops the watch; dropping the value also stops it.
 pub struct Watch {
@@ -32,8 +32,7 @@ impl Watch {
                 Watching::new(options.clone(), log, set, stop, status).run();
             });
         };
-        let work = tracing::Span::current();
-        let thread = thread::Builder::new().name("watch".into()).spawn(move || work.in_scope(run));
+        let thread = start_thread("watch", run);
         if let Err(error) = &thread {
             status.set(WatchState::Vanished(format!("cannot start the watching thread: {error}")));
         }

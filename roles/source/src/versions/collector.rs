@@ -11,7 +11,9 @@
 
 use crate::scan::ingest::with_causes;
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, ContentId, Lease, LogError, Position, SetId, VersionPolicy};
+use abreast_core::{
+    ChangeLog, ContentId, Lease, LogError, Position, SetId, VersionPolicy, start_thread,
+};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -92,7 +94,7 @@ impl Collector {
         let stop = Arc::new(Stop::default());
         let stopped = Arc::clone(&stop);
         let mut work = Work::new(log, contents, sets);
-        let thread = std::thread::Builder::new().name("collector".into()).spawn(move || {
+        let thread = start_thread("collector", move || {
             loop {
                 let step = if lease.is_held() { work.step() } else { Ok(false) };
                 let pause = match step {

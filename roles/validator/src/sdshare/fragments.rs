@@ -8,6 +8,7 @@ use crate::fetch::hosts::Hosts;
 use crate::fetch::{self, Budget, Failure};
 use crate::report::rules as r;
 use crate::walk::feeds::{Fault, Feeds, ask};
+use abreast_core::spawn_scoped;
 use abreast_net::{Client, Shared};
 use abreast_rdf::Entities;
 use abreast_sdshare::{Entry, Link, Relation};
@@ -110,7 +111,7 @@ impl Sampler<'_> {
         };
         std::thread::scope(|scope| {
             for _ in 0..connections.clamp(1, 64).min(entries.len()) {
-                scope.spawn(work);
+                spawn_scoped(scope, work);
             }
         });
         if let Some(failure) = lock(&failed).take() {

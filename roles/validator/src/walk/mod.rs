@@ -25,6 +25,7 @@ use crate::report::{MAKING, MAX_DOCUMENTS, Options};
 use crate::walk::inspect::{inspect, is_host_meta};
 use crate::walk::node::{FoundBy, Lead, Node, Outcome, Record, Stage, Walked, site_has_documents};
 use crate::walk::protocol::{Inspected, Inspection, Page, Run, Visit};
+use abreast_core::spawn_scoped;
 use abreast_net::Client;
 use abreast_webtypes::{Origin as WebOrigin, resolve};
 use std::collections::{HashMap, VecDeque};
@@ -90,7 +91,7 @@ impl<'a> Walk<'a> {
         }
         std::thread::scope(|scope| {
             for _ in 0..self.run.options.connections.clamp(1, 64) {
-                scope.spawn(|| self.work());
+                spawn_scoped(scope, || self.work());
             }
         });
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);

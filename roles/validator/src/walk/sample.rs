@@ -7,6 +7,7 @@ use crate::report::{Findings, MAX_DOCUMENTS, Options, Share, rules as r};
 use crate::walk::node::Walked;
 use crate::walk::protocol::Run;
 use crate::walk::sketch::Listed;
+use abreast_core::spawn_scoped;
 use abreast_net::Client;
 use abreast_webtypes::{count, excerpt};
 use std::collections::{HashMap, HashSet};
@@ -41,7 +42,7 @@ pub(crate) fn sample(walked: &mut Walked, run: &Run<'_>) -> Fetched {
     let walked_now: &Walked = walked;
     std::thread::scope(|scope| {
         for _ in 0..options.connections.clamp(1, 64) {
-            scope.spawn(|| {
+            spawn_scoped(scope, || {
                 let Some(runtime) = fetch::runtime() else { return };
                 let client = Client::new(Arc::clone(&run.shared));
                 while let Some(listed) = next(&receiver) {

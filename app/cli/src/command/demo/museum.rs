@@ -36,7 +36,7 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
     line(&format!("   {url} lists the resources and their changes for programs"));
 
     line("3. A library copies it and follows:  abreast sync URL copy --follow");
-    let follower = Follower::start(SyncOptions::new(&*url, &copy));
+    let follower = Follower::start(SyncOptions::new(&*url, &copy))?;
     let wait_until_equal =
         || follower.wait_until(|| Ok(copy.is_dir() && files(&original)? == files(&copy)?));
     let seconds = wait_until_equal()?;

@@ -89,7 +89,7 @@ pub(super) fn run(place: &Path, is_kept: bool) -> Result<ExitCode> {
         "3. An archive copies them into files of N-Quads and follows:  abreast sync URL nquads:graph --follow",
     );
     let copy = options(&url, &format!("nquads:{}", graph.display()), None)?;
-    let follower = Follower::start(copy.clone());
+    let follower = Follower::start(copy.clone())?;
     let wait_until_equal = |file: &str| {
         follower.wait_until(|| Ok(statements(&graph) == file.lines().map(str::to_owned).collect()))
     };

@@ -4,6 +4,7 @@ use crate::command::serve::Running;
 use crate::config::{File, ServeConfig, SetFile};
 use crate::program::signals::Signals;
 use crate::program::terminal::line;
+use abreast_core::start_thread;
 use abreast_destination::{AuditOptions, Event, Silent, SyncOptions};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -45,11 +46,11 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn start(mut options: SyncOptions) -> Self {
+    pub(super) fn start(mut options: SyncOptions) -> Result<Self> {
         options.interval = POLLS;
         let (cancel, is_pushed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (cancel_flag, push_flag) = (Arc::clone(&cancel), Arc::clone(&is_pushed));
-        let thread = std::thread::spawn(move || {
+        let thread = start_thread("follower", move || {
             let observer = |event: &Event<'_>| match event {
                 Event::Error(problem) => {
                     line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
@@ -60,8 +61,8 @@ impl Follower {
                 _ => (),
             };
             abreast_destination::follow(&options, &observer, &cancel_flag)
-        });
-        Self { cancel, is_pushed, thread }
+        })?;
+        Ok(Self { cancel, is_pushed, thread })
     }
 
     /// Waits until the copy is as expected, and changes are pushed; returns the seconds it took.

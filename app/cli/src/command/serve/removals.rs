@@ -1,6 +1,6 @@
 //! The thread that deletes the rows of removed sets, if `abreast set remove` was interrupted.
 
-use abreast_core::LogError;
+use abreast_core::{LogError, start_thread};
 use abreast_store::SharedSets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -24,9 +24,7 @@ impl Removals {
     pub(super) fn start(sets: Arc<dyn SharedSets>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("removals".into())
-            .spawn(move || run(&*sets, &|| stopped.load(SeqCst)))?;
+        let thread = start_thread("removals", move || run(&*sets, &|| stopped.load(SeqCst)))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::database::DatabaseConfig;
 use crate::store::database::{Database, Inspected};
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, SystemClock, start_thread};
 use abreast_maintenance::{Attention, DatabaseStatus, LeaseStatus, StoreStatus, hub_status};
 use abreast_webtypes::{Timestamp, count};
 use anyhow::{Context as _, Result, bail};
@@ -22,9 +22,7 @@ pub(crate) fn inspect(database: &DatabaseConfig, limit: Duration) -> Result<Insp
     let database = database.clone();
     let since = Timestamp::from_micros(SystemClock.now().as_micros() - ENDED_MICROS);
     // A database that does not answer would hold this thread for longer.
-    std::thread::Builder::new()
-        .name("database".to_owned())
-        .spawn(move || drop(sender.send(Database::inspect(&database, since))))
+    start_thread("database", move || drop(sender.send(Database::inspect(&database, since))))
         .context("cannot start a thread")?;
     match receiver.recv_timeout(limit) {
         Ok(found) => found,

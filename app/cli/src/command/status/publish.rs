@@ -5,6 +5,7 @@ use crate::admin::ask::Access;
 use crate::command::places::Place;
 use crate::program::errors::UsageError;
 use crate::program::terminal;
+use abreast_core::start_thread;
 use abreast_maintenance::{PublishedStatus, STALLED_AFTER, StatusReport};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ impl Publication {
     /// Writes the files after the first run, then each minute, and when the result is dropped.
     pub(crate) fn repeat(mut self) -> Repeated {
         let (stop, stopped) = channel::<()>();
-        let thread = std::thread::spawn(move || {
+        let thread = start_thread("status files", move || {
             let mut pause = FIRST_PAUSE;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let has_run = |report: &StatusReport| {
@@ -85,7 +86,10 @@ impl Publication {
             }
             self.write();
         });
-        Repeated { stop: Some(stop), thread: Some(thread) }
+        if let Err(error) = &thread {
+            terminal::warning(&format!("cannot start the thread that writes the status: {error}"));
+        }
+        Repeated { stop: Some(stop), thread: thread.ok() }
     }
 }
 

@@ -6,7 +6,7 @@ mod lines;
 mod pace;
 
 use crate::program::{logging, terminal};
-use abreast_core::{Meter, MeterState};
+use abreast_core::{Meter, MeterState, start_thread};
 use lines::{Shown, block, end_line, idle_line, log_line};
 use pace::{LinePace, ObjectPace, SpeedMeter};
 use serde::Serialize;
@@ -159,7 +159,7 @@ impl Progress {
         let mut active = lock(&ACTIVE);
         active.runs.push(Arc::clone(&run));
         if !active.has_thread {
-            let started = std::thread::Builder::new().name("progress".to_owned()).spawn(watch);
+            let started = start_thread("progress", watch);
             // If the thread cannot start, the work is done and not shown.
             active.has_thread = started.is_ok();
         }

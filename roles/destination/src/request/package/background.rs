@@ -2,6 +2,7 @@
 //! in parallel.
 
 use crate::request::verify::Hasher;
+use abreast_core::start_thread;
 use abreast_webtypes::Digests;
 use bytes::Bytes;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -53,7 +54,7 @@ impl BackgroundDigest {
     fn go_away(&mut self) {
         let (pieces, waiting) = sync_channel::<Bytes>(WAITING_PIECES);
         let mut hasher = self.hasher.clone();
-        let begun = std::thread::Builder::new().name("digest".to_owned()).spawn(move || {
+        let begun = start_thread("digest", move || {
             for piece in waiting {
                 hasher.update(&piece);
             }

@@ -19,7 +19,7 @@ use crate::report::options::{AuditOptions, SyncOptions};
 use crate::run::audit::audit;
 use crate::run::follow::follow;
 use crate::run::sync::{sync, test_filter};
-use abreast_core::Meter;
+use abreast_core::{Meter, spawn_scoped};
 use place::{open, place, states_elsewhere};
 use std::collections::HashMap;
 use std::path::Path;
@@ -161,7 +161,8 @@ pub fn follow_sets(
                 }
                 let folder = place.folder.clone();
                 let work = tracing::error_span!("work", set = folder);
-                let thread = scope.spawn(move || work.in_scope(|| followed(&folder, &options)));
+                let thread =
+                    work.in_scope(|| spawn_scoped(scope, move || followed(&folder, &options)));
                 if let Some(before) = running.insert(place.folder.clone(), thread) {
                     ended.insert(place.folder, result(before));
                 }

@@ -18,6 +18,7 @@ use crate::transfer::rules::Rules;
 use crate::transfer::store::{Facts, Storer};
 use crate::transfer::work_queue::{Chunk, WorkQueue};
 use crate::transfer::workers::DoneChunk;
+use abreast_core::start_scoped;
 use abreast_store::mirror::{Pending, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::VecDeque;
@@ -124,17 +125,15 @@ fn unpack_all(
         for number in 0..threads {
             let (queue, stop, sink, rules, done) =
                 (&queue, &stop, &sink, &rules, send_done.clone());
-            std::thread::Builder::new()
-                .name(format!("unpack-{number}"))
-                .spawn_scoped(scope, move || {
-                    if let Err(error) = unpack(number, supply, (sink, rules), queue, stop, &done) {
-                        tracing::error!(%error, "cannot start a thread's runtime");
-                    }
-                })
-                .map_err(|cause| {
-                    queue.close();
-                    Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
-                })?;
+            start_scoped(scope, format!("unpack-{number}"), move || {
+                if let Err(error) = unpack(number, supply, (sink, rules), queue, stop, &done) {
+                    tracing::error!(%error, "cannot start a thread's runtime");
+                }
+            })
+            .map_err(|cause| {
+                queue.close();
+                Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+            })?;
         }
         drop(send_done);
         let result = hand_out(transfer, supply, &queue, &done, &stop, report);

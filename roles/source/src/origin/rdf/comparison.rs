@@ -6,7 +6,7 @@ use super::plan::{Fingerprint, Plan, PlanWriter};
 use crate::origin::rdf::error::RdfError;
 use crate::origin::rdf::report::RdfReport;
 use crate::origin::rdf::target::{RdfOptions, RdfTarget};
-use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId};
+use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId, spawn_scoped};
 use abreast_statements::{BlankNodes, Describer, Error, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;
 use std::convert::Infallible;
@@ -65,7 +65,7 @@ pub(in crate::origin) fn each_known(
 ) -> Result<u64, RdfError> {
     std::thread::scope(|scope| {
         let (sender, pages) = sync_channel(PAGES_AHEAD);
-        let reader = scope.spawn(move || read_known(target.log, target.set, &sender));
+        let reader = spawn_scoped(scope, move || read_known(target.log, target.set, &sender));
         let mut count = 0;
         for page in pages {
             count += page.len() as u64;

@@ -16,7 +16,7 @@ use crate::scan::leased::run_while_held;
 use crate::scan::pending::UNCLOSED;
 use crate::{Private, WatchState, WatchStatus};
 use abreast_core::contents::ContentStore;
-use abreast_core::{ChangeLog, Clock as _, ErrorKind, Lease, SetId, SystemClock};
+use abreast_core::{ChangeLog, Clock as _, ErrorKind, Lease, SetId, SystemClock, start_thread};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
 use std::io;
@@ -192,7 +192,6 @@ impl RdfWatch {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let state = Arc::clone(&shared);
-        let work = tracing::Span::current();
         let run = move || {
             run_while_held(&lease, (&log, set), &state.status, &state.stopping, |ending, log| {
                 if Arc::ptr_eq(ending, &state.stopping) {
@@ -204,9 +203,7 @@ impl RdfWatch {
                 }
             });
         };
-        let thread =
-            std::thread::Builder::new().name("rdf".into()).spawn(move || work.in_scope(run))?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, thread: Some(start_thread("rdf", run)?) })
     }
 
     /// Returns the status that the watch updates.

@@ -28,6 +28,7 @@ use crate::publish::PublishedSet;
 use crate::publish::files::FileContent;
 use abreast_core::{
     ChangeLog, Clock as _, Head, KeyRange, LogError, Meter, Position, SetId, SystemClock,
+    start_thread,
 };
 use abreast_folder::sealed;
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
@@ -295,8 +296,7 @@ impl SetSnapshots {
         }
         let name = SnapshotName::of(head);
         let (this, head, stamp) = (Arc::clone(self), *head, state.stamp);
-        let thread = std::thread::Builder::new().name("snapshot".to_owned());
-        match thread.spawn(move || this.run(name, &head, stamp)) {
+        match start_thread("snapshot", move || this.run(name, &head, stamp)) {
             Ok(thread) => (state.making, state.thread) = (Some(name), Some(thread)),
             Err(error) => {
                 let failed = || Err::<Option<()>, _>(SnapshotError::Thread(error));

@@ -12,6 +12,7 @@ use crate::report::failure::Failure;
 use crate::report::sinks::Graph;
 use crate::sink::rdf::remote::change::{Change, either};
 use crate::sink::rdf::remote::refusal::Refusal;
+use abreast_core::start_thread;
 use abreast_rdf::sparql::{Reach, SparqlError, ask_deeper};
 use abreast_store::mirror::{Described, Row};
 use futures_util::stream::{self, StreamExt as _};
@@ -104,10 +105,7 @@ impl Sending {
                 }
             });
         };
-        let thread = std::thread::Builder::new()
-            .name("statements".to_owned())
-            .spawn(work)
-            .map_err(cannot)?;
+        let thread = start_thread("statements", work).map_err(cannot)?;
         let room = Arc::new(Semaphore::new(WAITING_BYTES));
         Ok(Self { messages, room, is_broken, service, stop: Some(stop), thread: Some(thread) })
     }
