@@ -35,11 +35,12 @@ pub use limits::size::parse_size;
 pub use send::sender::{
     Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions,
 };
-pub use serve::accept::{accept_until, serve_until};
+pub use serve::accept::{ServerConnection, accept_until, serve_until};
 pub use serve::certificate::{ServerCertificate, ServerStream};
 pub use serve::connection_slots::{
     CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, Writes, client_group,
 };
+pub use serve::http2::{Http2Limits, begins_http2, serve_http2};
 pub use serve::listener::{Listener, ListenerOptions, Receiver, Reply};
 pub use settings::credentials::Credentials;
 pub use settings::options::{ClientCertificate, Options};

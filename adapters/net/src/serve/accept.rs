@@ -3,12 +3,14 @@
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Incoming};
+use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::rt::{Read, Write};
-use hyper::server::conn::http1::Connection;
+use hyper::server::conn::{http1, http2};
 use hyper::service::HttpService;
 use metrics::counter;
 use tokio::net::{TcpListener, TcpStream};
@@ -92,24 +94,51 @@ where
     }
 }
 
+/// The connection of a client, which can end after the requests in flight.
+pub trait ServerConnection: Future<Output = hyper::Result<()>> {
+    /// Ends the connection when the requests in flight are complete.
+    fn finish(self: Pin<&mut Self>);
+}
+
+impl<I, S, B> ServerConnection for http1::Connection<I, S>
+where
+    I: Read + Write + Unpin,
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I, S, B, E> ServerConnection for http2::Connection<I, S, E>
+where
+    I: Read + Write + Unpin,
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    E: Http2ServerConnExec<S::Future, B>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
 /// Serves a connection until it ends, its place is needed or `stop` is done. In the last two cases,
-/// a request in flight is completed.
-pub async fn serve_until<I, S, E>(
-    connection: Connection<I, S>,
+/// requests in flight are completed.
+pub async fn serve_until(
+    connection: impl ServerConnection,
     place: &ConnectionSlot,
     stop: impl Future<Output = ()>,
-) where
-    I: Read + Write + Unpin,
-    S: HttpService<Incoming>,
-    S::Error: Into<Box<dyn Error + Send + Sync>>,
-    S::ResBody: Body<Error = E> + 'static,
-    E: Into<Box<dyn Error + Send + Sync>>,
-{
+) {
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stop => {
-            connection.as_mut().graceful_shutdown();
+            connection.as_mut().finish();
             loop {
                 tokio::select! {
                     ended = connection.as_mut() => break ended,
@@ -125,7 +154,7 @@ pub async fn serve_until<I, S, E>(
             if leave == CloseWhen::Now {
                 return;
             }
-            connection.as_mut().graceful_shutdown();
+            connection.as_mut().finish();
             tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = place.force() => return,

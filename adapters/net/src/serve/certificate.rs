@@ -21,6 +21,10 @@ use crate::address::error::{Error, ErrorKind};
 /// First byte of a TLS record with a handshake, in RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
+/// The names of the protocols in the TLS handshake [rfc9113 §3.1].
+const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
 /// The answer to HTTP without TLS, which ends with the connection.
 const NO_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Connection: close\r\n\r\nthis port speaks HTTPS: write the URL with https://\n";
@@ -35,7 +39,10 @@ pub struct ServerCertificate {
 
 #[derive(Debug)]
 struct Loaded {
-    config: Arc<ServerConfig>,
+    /// For HTTP/1.1 alone.
+    http1: Arc<ServerConfig>,
+    /// For HTTP/2 and HTTP/1.1.
+    http2: Arc<ServerConfig>,
     /// The files' identity when they were read; `None` if it is unknown.
     files: Option<[FileState; 2]>,
 }
@@ -85,12 +92,12 @@ impl ServerCertificate {
         }
     }
 
-    /// Answers the handshake of a client. To a client that speaks HTTP without TLS, it sends an
-    /// explanation.
+    /// Answers the handshake of a client, which may choose HTTP/2 if `http2` allows it. To a client that
+    /// speaks HTTP without TLS, it sends an explanation.
     ///
     /// # Errors
     /// The handshake failed, or the connection broke.
-    pub async fn accept(&self, mut stream: TcpStream) -> io::Result<ServerStream> {
+    pub async fn accept(&self, mut stream: TcpStream, http2: bool) -> io::Result<ServerStream> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
             if first[0].is_ascii_uppercase() {
@@ -99,7 +106,10 @@ impl ServerCertificate {
             }
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not use TLS"));
         }
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.lock().config));
+        let acceptor = {
+            let loaded = self.lock();
+            TlsAcceptor::from(Arc::clone(if http2 { &loaded.http2 } else { &loaded.http1 }))
+        };
         Ok(ServerStream::Tls(Box::new(acceptor.accept(stream).await?)))
     }
 
@@ -143,8 +153,10 @@ fn load(certificate: &Path, key: &Path) -> Result<Loaded, Error> {
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
         .map_err(|cause| no_certificate(&cause))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Loaded { config: Arc::new(config), files })
+    config.alpn_protocols = vec![HTTP1.to_vec()];
+    let http1 = Arc::new(config.clone());
+    config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+    Ok(Loaded { http1, http2: Arc::new(config), files })
 }
 
 fn states(certificate: &Path, key: &Path) -> Option<[FileState; 2]> {
@@ -170,6 +182,14 @@ pub enum ServerStream {
 }
 
 impl ServerStream {
+    /// Whether the client and the server chose HTTP/2 in the TLS handshake.
+    pub fn chose_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(HTTP2),
+        }
+    }
+
     /// The TCP connection that carries the bytes.
     pub fn tcp(&self) -> &TcpStream {
         match self {

@@ -6,6 +6,9 @@
 //! address has more than an eighth of all places, and more than twice as many as a waiting address:
 //! then its oldest request is aborted. While places are free, addresses are not limited, because
 //! all clients behind a proxy have the same address.
+//!
+//! A connection of HTTP/2 takes a further place for each request beyond the first. Such a request is
+//! refused if no place is free.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -42,10 +45,12 @@ struct SlotsInUse {
 
 #[derive(Debug, Default)]
 struct SlotHolder {
-    /// Whether the connection had a request.
-    asked: AtomicBool,
+    /// Requests so far.
+    requests: AtomicUsize,
     /// Requests without a complete response.
     in_flight: AtomicUsize,
+    /// Further places for requests that are in flight at the same time; changed under the lock only.
+    further: AtomicUsize,
     /// The client does not read the response.
     is_blocked: AtomicBool,
     /// Time at which the connection was asked to close.
@@ -66,11 +71,20 @@ pub struct ConnectionSlot {
 /// A request in flight on a connection, until this is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct InFlight(Arc<SlotHolder>);
+pub struct InFlight {
+    holder: Arc<SlotHolder>,
+    /// Where it has a further place.
+    further: Option<Arc<ConnectionSlots>>,
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.holder.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if let Some(connection_slots) = self.further.take() {
+            connection_slots.free(|_| {
+                self.holder.further.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
     }
 }
 
@@ -147,7 +161,7 @@ impl ConnectionSlots {
         let taken = self.lock();
         taken.by_address.get(&client_group(client)).is_none_or(|holders| {
             let idle = || holders.iter().filter(|one| !one.is_in_flight()).count();
-            holders.len() * SHARE <= self.total || idle() > waiting
+            places(holders) * SHARE <= self.total || idle() > waiting
         })
     }
 
@@ -158,6 +172,28 @@ impl ConnectionSlots {
         ConnectionSlot { connection_slots: Arc::clone(self), address, holder }
     }
 
+    /// Frees a place and gives it to the waiting address with the fewest places. `leave` removes the
+    /// place from its holder.
+    fn free(self: &Arc<Self>, leave: impl FnOnce(&mut SlotsInUse)) {
+        let next = {
+            let mut taken = self.lock();
+            taken.count -= 1;
+            leave(&mut taken);
+            // Remove clients that stopped waiting.
+            taken.waiting.retain(|(_, sender)| !sender.is_closed());
+            let of = |address| taken.by_address.get(address).map_or(0, places);
+            let first =
+                taken.waiting.iter().enumerate().min_by_key(|(_, (address, _))| of(address));
+            let first = first.map(|(at, _)| at);
+            let next = first.and_then(|at| taken.waiting.remove(at));
+            next.map(|(address, sender)| (sender, self.take(&mut taken, address)))
+        };
+        // If the client left meanwhile, dropping the place gives it to the next one.
+        if let Some((sender, slot)) = next {
+            drop(sender.send(slot));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, SlotsInUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,21 +202,24 @@ impl ConnectionSlots {
     fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
         // If several addresses have the most, choose one whose oldest connection was not asked yet.
         let most = taken.by_address.iter().max_by_key(|(_, holders)| {
-            (holders.len(), holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()))
+            (
+                places(holders),
+                holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()),
+            )
         });
         let Some((_, holders)) = most else { return };
         let now = Instant::now();
         let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
         // Close connections without any request before idle connections that had requests.
         let idle = not_asked()
-            .find(|holder| !holder.asked.load(Ordering::Relaxed))
+            .find(|holder| holder.requests.load(Ordering::Relaxed) == 0)
             .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
         if let Some(holder) = idle {
             holder.ask_to_close(now);
             return;
         }
-        let own = taken.by_address.get(&newcomer).map_or(0, VecDeque::len);
-        let has_too_many = holders.len() * SHARE > self.total && holders.len() > own * 2;
+        let own = taken.by_address.get(&newcomer).map_or(0, places);
+        let has_too_many = places(holders) * SHARE > self.total && places(holders) > own * 2;
         let asked_before = |holder: &&Arc<SlotHolder>| {
             let asked = holder.asked_to_close();
             asked.is_some_and(|asked| now.duration_since(asked) >= GRACE)
@@ -193,6 +232,11 @@ impl ConnectionSlots {
             holder.ask_to_close(now);
         }
     }
+}
+
+/// The places of the connections of an address.
+fn places(holders: &VecDeque<Arc<SlotHolder>>) -> usize {
+    holders.iter().map(|holder| 1 + holder.further.load(Ordering::Relaxed)).sum()
 }
 
 impl SlotHolder {
@@ -212,10 +256,26 @@ impl SlotHolder {
 
 impl ConnectionSlot {
     /// Counts a request on this connection, which is in flight until the returned value is dropped.
-    pub fn asked(&self) -> InFlight {
-        self.holder.asked.store(true, Ordering::Relaxed);
-        self.holder.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(&self.holder))
+    /// `None` if others are in flight and no further place is free.
+    pub fn asked(&self) -> Option<InFlight> {
+        let holder = Arc::clone(&self.holder);
+        holder.requests.fetch_add(1, Ordering::Relaxed);
+        if holder.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Some(InFlight { holder, further: None });
+        }
+        let mut taken = self.connection_slots.lock();
+        if taken.count >= self.connection_slots.total {
+            holder.in_flight.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        taken.count += 1;
+        holder.further.fetch_add(1, Ordering::Relaxed);
+        Some(InFlight { holder, further: Some(Arc::clone(&self.connection_slots)) })
+    }
+
+    /// Number of requests so far.
+    pub fn requests(&self) -> usize {
+        self.holder.requests.load(Ordering::Relaxed)
     }
 
     /// Returns the reporter for the stream of this connection.
@@ -231,11 +291,7 @@ impl ConnectionSlot {
     /// Waits until the connection has to give its place to another client.
     pub async fn leave(&self) -> CloseWhen {
         self.holder.leave.notified().await;
-        if self.holder.asked.load(Ordering::Relaxed) {
-            CloseWhen::AfterAnswer
-        } else {
-            CloseWhen::Now
-        }
+        if self.requests() == 0 { CloseWhen::Now } else { CloseWhen::AfterAnswer }
     }
 
     /// Waits until the connection must close even with a request in flight; call it after
@@ -247,28 +303,14 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let next = {
-            let mut taken = self.connection_slots.lock();
-            taken.count -= 1;
+        self.connection_slots.free(|taken| {
             if let Some(holders) = taken.by_address.get_mut(&self.address) {
                 holders.retain(|holder| !Arc::ptr_eq(holder, &self.holder));
                 if holders.is_empty() {
                     taken.by_address.remove(&self.address);
                 }
             }
-            // Remove clients that stopped waiting.
-            taken.waiting.retain(|(_, sender)| !sender.is_closed());
-            let of = |address| taken.by_address.get(address).map_or(0, VecDeque::len);
-            let first =
-                taken.waiting.iter().enumerate().min_by_key(|(_, (address, _))| of(address));
-            let first = first.map(|(at, _)| at);
-            let next = first.and_then(|at| taken.waiting.remove(at));
-            next.map(|(address, sender)| (sender, self.connection_slots.take(&mut taken, address)))
-        };
-        // If the client left meanwhile, dropping the place gives it to the next one.
-        if let Some((sender, slot)) = next {
-            drop(sender.send(slot));
-        }
+        });
     }
 }
 
@@ -373,6 +415,34 @@ mod tests {
             one.force().await;
             drop(one);
             drop(waiting.await);
+        });
+    }
+
+    #[test]
+    fn requests_at_the_same_time_take_further_places() {
+        run(async {
+            let connection_slots = ConnectionSlots::new(4);
+            let place = connection_slots.enter(address(1)).await;
+            let first = place.asked();
+            let (second, third) = (place.asked(), place.asked());
+            let other = connection_slots.enter(address(2)).await;
+            assert!(place.asked().is_none(), "no place is free");
+            assert!(connection_slots.try_enter(address(3)).is_none());
+            assert!(other.asked().is_some(), "the first request of a connection has its place");
+            let mut waiting = std::pin::pin!(connection_slots.enter(address(3)));
+            assert!(
+                tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err()
+            );
+            // The address has three places with one connection.
+            assert_eq!(asked_to_close(&place).await, Some(CloseWhen::AfterAnswer));
+            assert_eq!(asked_to_close(&other).await, None);
+            drop(second);
+            let newcomer = waiting.await;
+            drop((place, newcomer, first, other));
+            assert_eq!(connection_slots.lock().count, 1, "a request that outlives its connection");
+            drop(third);
+            assert_eq!(connection_slots.lock().count, 0);
+            assert!(connection_slots.lock().by_address.is_empty());
         });
     }
 

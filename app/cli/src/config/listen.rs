@@ -100,6 +100,7 @@ pub(crate) struct ListenConfig {
     /// `None`: made from the address listened on.
     pub(crate) base_url: Option<String>,
     pub(crate) trusted_proxies: TrustedProxies,
+    http2: bool,
     strip_prefix: bool,
     /// The files with certificate and key.
     tls: Option<[PathBuf; 2]>,
@@ -118,6 +119,7 @@ impl ListenConfig {
             address: check_address(file.listen.as_deref(), base_url, problems),
             base_url: file.base_url.clone(),
             trusted_proxies: check_proxies(file.trusted_proxies.as_deref(), problems),
+            http2: file.http2.unwrap_or(true),
             strip_prefix: file.strip_prefix.unwrap_or(false),
             tls: check_tls(file, problems),
             access_log: file.access_log.clone().filter(|file| !file.as_os_str().is_empty()),
@@ -142,6 +144,7 @@ impl ListenConfig {
         Ok(ServerOptions {
             trusted_proxies: self.trusted_proxies.clone(),
             certificate,
+            http2: self.http2,
             strip_prefix: self.strip_prefix,
             keys: self.keys.clone(),
             requests_per_client: self.clients.each,

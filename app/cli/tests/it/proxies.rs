@@ -24,16 +24,16 @@ struct Layout {
     /// The file in `packaging/proxy`.
     file: &'static str,
     prefix: &'static str,
-    /// Lines that are changed so that the web server removes the prefix.
-    strips: &'static [(&'static str, &'static str)],
+    /// Parts that are changed so that the web server removes the prefix, or speaks HTTP/2 with the Source.
+    changes: &'static [(&'static str, &'static str)],
 }
 
 const fn at_root(file: &'static str) -> Layout {
-    Layout { file, prefix: "", strips: &[] }
+    Layout { file, prefix: "", changes: &[] }
 }
 
 const fn below(file: &'static str) -> Layout {
-    Layout { file, prefix: "/data", strips: &[] }
+    Layout { file, prefix: "/data", changes: &[] }
 }
 
 /// A web server with TLS in front of a Source.
@@ -50,7 +50,7 @@ impl Front {
     fn shipped(&self) -> String {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/proxy");
         let mut text = fs::read_to_string(folder.join(self.layout.file)).unwrap();
-        for (from, to) in self.layout.strips {
+        for (from, to) in self.layout.changes {
             assert!(text.contains(from), "{}: no `{from}`", self.layout.file);
             text = text.replace(from, to);
         }
@@ -234,14 +234,14 @@ fn works_behind(
         };
         let _server = start(&front, &program);
         let _source = source(&front, &original);
-        let what = format!("{} {}", layout.file, layout.strips.len());
+        let what = format!("{} {}", layout.file, layout.changes.len());
         check(&front, &curl, &original, &what);
     }
 }
 
 fn source(front: &Front, original: &Path) -> Running {
     let place = front.place.as_path();
-    let strip = !front.layout.prefix.is_empty() && front.layout.strips.is_empty();
+    let strip = !front.layout.prefix.is_empty() && front.layout.changes.is_empty();
     let config = format!(
         "listen = {:?}\nbase_url = {:?}\ndata = {:?}\ntrusted_proxies = [\"127.0.0.1\"]\nstrip_prefix = {strip}\n\
          [api]\nwrite = true\n[[set]]\nname = \"set\"\nfolder = {:?}\n",
@@ -387,7 +387,7 @@ fn check(front: &Front, curl: &Path, original: &Path, what: &str) {
 
 #[test]
 fn the_configurations_of_nginx_work() {
-    let strips: &[_] = &[
+    let changes: &[_] = &[
         (
             "proxy_pass http://127.0.0.1:8080;\n        proxy_http",
             "proxy_pass http://127.0.0.1:8080/;\n        proxy_http",
@@ -401,14 +401,15 @@ fn the_configurations_of_nginx_work() {
         &[
             at_root("nginx.conf"),
             below("nginx-prefix.conf"),
-            Layout { strips, ..below("nginx-prefix.conf") },
+            Layout { changes, ..below("nginx-prefix.conf") },
         ],
     );
 }
 
 #[test]
 fn the_configurations_of_caddy_work() {
-    let strips: &[_] = &[("handle /data/*", "handle_path /data/*"), ("rewrite * /data{uri}", "")];
+    let changes: &[_] = &[("handle /data/*", "handle_path /data/*"), ("rewrite * /data{uri}", "")];
+    let http2: &[_] = &[("reverse_proxy 127.0.0.1", "reverse_proxy h2c://127.0.0.1")];
     works_behind(
         "proxies::the_configurations_of_caddy_work",
         "ABREAST_TEST_CADDY",
@@ -416,14 +417,15 @@ fn the_configurations_of_caddy_work() {
         &[
             at_root("Caddyfile"),
             below("Caddyfile-prefix"),
-            Layout { strips, ..below("Caddyfile-prefix") },
+            Layout { changes, ..below("Caddyfile-prefix") },
+            Layout { changes: http2, ..at_root("Caddyfile") },
         ],
     );
 }
 
 #[test]
 fn the_configurations_of_apache_work() {
-    let strips: &[_] = &[
+    let changes: &[_] = &[
         ("127.0.0.1:8080/data/ nocanon", "127.0.0.1:8080/ nocanon"),
         ("127.0.0.1:8080/data$1", "127.0.0.1:8080$1"),
     ];
@@ -434,7 +436,7 @@ fn the_configurations_of_apache_work() {
         &[
             at_root("apache.conf"),
             below("apache-prefix.conf"),
-            Layout { strips, ..below("apache-prefix.conf") },
+            Layout { changes, ..below("apache-prefix.conf") },
         ],
     );
 }

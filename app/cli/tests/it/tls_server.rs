@@ -3,12 +3,14 @@
 use crate::world::{Source, abreast, sync};
 use abreast_testkit::folder::assert_equal;
 use abreast_testkit::tls::{Authority, Certificate};
-use abreast_testkit::{Running, eventually, run};
+use abreast_testkit::{Running, eventually, provided, run};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 struct World {
@@ -94,6 +96,66 @@ fn a_copy_over_tls_is_exact_and_its_urls_are_https() {
     // Without the authority, the server is not believed.
     sync(&url(&source), &world.path("other"), 6, &[]);
     assert_eq!(source.stop(), Some(0));
+}
+
+/// The protocols of the requests for resources in an access log.
+fn protocols(log: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(log).unwrap();
+    let requests = text.lines().filter_map(|line| line.split('"').nth(1));
+    let protocol = |request: &str| request.rsplit(' ').next().map(str::to_owned);
+    requests.filter(|request| request.contains("/r/")).filter_map(protocol).collect()
+}
+
+#[test]
+fn copies_and_curl_use_http_2_unless_one_side_refuses() {
+    let authority = Authority::default();
+    let world = World::new(&authority.server(&["127.0.0.1"], false));
+    for number in 0..200 {
+        fs::write(world.path(&format!("papers/{number}.txt")), format!("{number}")).unwrap();
+    }
+    let config = |http2: bool| {
+        let [papers, data, cert, key, log] =
+            ["papers", "data", "cert.pem", "key.pem", &format!("{http2}.log")]
+                .map(|name| world.path(name).display().to_string());
+        let text = format!(
+            "data = {data:?}\nhttp2 = {http2}\ntls = {{ cert = {cert:?}, key = {key:?} }}\n\
+             access_log = {log:?}\n[[set]]\nname = \"papers\"\nfolder = {papers:?}\n"
+        );
+        let file = world.path("abreast.toml");
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let trust = world.trust(&authority, "ca.pem");
+    let trust = flags(&trust);
+    let mut number = 0;
+    for (http2, more, protocol) in [
+        (true, None, "HTTP/2.0"),
+        (true, Some("--no-http2"), "HTTP/1.1"),
+        (false, None, "HTTP/1.1"),
+    ] {
+        let mut command = abreast();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(config(http2));
+        let source = Source::listening(&mut command);
+        let log = world.path(&format!("{http2}.log"));
+        number += 1;
+        let copy = world.path(&format!("copy{number}"));
+        let flags: Vec<_> = trust.iter().copied().chain(more).collect();
+        sync_ready(&source, &copy, &flags);
+        assert_equal(&world.path("papers"), &copy);
+        if let Some(curl) = provided("tls_server::copies_and_curl", "ABREAST_TEST_CURL")
+            && more.is_none()
+        {
+            let url = format!("{}papers/r/1.txt", url(&source));
+            let mut command = Command::new(curl);
+            command.args(["-sS", "-w", " %{http_version}", "--cacert"]);
+            let output = run(command.arg(world.path("ca.pem")).arg(&url));
+            let version = if http2 { "1 2" } else { "1 1.1" };
+            assert_eq!(String::from_utf8_lossy(&output.stdout), version, "{output:?}");
+        }
+        assert_eq!(source.stop(), Some(0));
+        assert_eq!(protocols(&log), BTreeSet::from([protocol.to_owned()]), "{http2} {more:?}");
+        fs::remove_file(log).unwrap();
+    }
 }
 
 #[test]

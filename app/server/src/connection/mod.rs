@@ -2,5 +2,6 @@
 
 pub(crate) mod client;
 pub(crate) mod lines;
+pub(crate) mod origin_form;
 pub(crate) mod prefix;
 pub(crate) mod stream;

@@ -1,4 +1,5 @@
-//! Limits for a client's connection: it must read responses in time and end its lines with CRLF.
+//! Limits for a client's connection: it must read responses in time and, in HTTP/1.1, end its lines
+//! with CRLF.
 
 use crate::connection::lines::Lines;
 use abreast_net::{ServerStream, Writes};
@@ -15,13 +16,20 @@ pub(crate) struct ClientStream {
     stall: Duration,
     /// The timer, which runs only while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
-    lines: Lines,
+    /// The check of lines; `None` for HTTP/2.
+    lines: Option<Lines>,
     writes: Writes,
 }
 
 impl ClientStream {
-    pub(crate) fn new(stream: ServerStream, stall: Duration, writes: Writes) -> Self {
-        Self { stream, stall, stalled: None, lines: Lines::default(), writes }
+    /// A connection of HTTP/1.1.
+    pub(crate) fn http1(stream: ServerStream, stall: Duration, writes: Writes) -> Self {
+        Self { stream, stall, stalled: None, lines: Some(Lines::default()), writes }
+    }
+
+    /// A connection of HTTP/2.
+    pub(crate) fn http2(stream: ServerStream, stall: Duration, writes: Writes) -> Self {
+        Self { stream, stall, stalled: None, lines: None, writes }
     }
 
     fn watch<T>(
@@ -55,7 +63,9 @@ impl AsyncRead for ClientStream {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
-        this.lines.filter(&mut buffer.filled_mut()[before..]);
+        if let Some(lines) = &mut this.lines {
+            lines.filter(&mut buffer.filled_mut()[before..]);
+        }
         Poll::Ready(Ok(()))
     }
 }

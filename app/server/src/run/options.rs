@@ -24,6 +24,9 @@ pub struct ServerOptions {
     pub trusted_proxies: TrustedProxies,
     /// The certificate, if the server speaks TLS. Its files are read again when they change.
     pub certificate: Option<Arc<ServerCertificate>>,
+    /// Whether clients may use HTTP/2: chosen in the TLS handshake, or without TLS by the first bytes of a
+    /// connection. Default: yes.
+    pub http2: bool,
     /// Whether the paths of requests include the path of the public URL, which the server then
     /// removes. Default: no, because proxies usually remove it.
     pub strip_prefix: bool,
@@ -50,6 +53,7 @@ impl Default for ServerOptions {
             stop_timeout: Duration::from_secs(8),
             trusted_proxies: TrustedProxies::default(),
             certificate: None,
+            http2: true,
             strip_prefix: false,
             keys: None,
             requests_per_client: REQUESTS_PER_CLIENT,

@@ -7,6 +7,7 @@
 use crate::admin;
 use crate::api;
 use crate::connection::client::Peer;
+use crate::connection::origin_form::to_origin_form;
 use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest};
@@ -23,11 +24,11 @@ use crate::site::current::CurrentSite;
 use crate::site::heads::Heads;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_net::{
-    ConnectionSlot, ConnectionSlots, InFlight, ServerCertificate, ServerStream, TRACE,
-    accept_until, continue_trace, serve_until,
+    ConnectionSlot, ConnectionSlots, Http2Limits, InFlight, ServerCertificate, ServerStream, TRACE,
+    accept_until, begins_http2, continue_trace, serve_http2, serve_until,
 };
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -45,6 +46,12 @@ use tracing::field::{Empty, debug};
 /// Most bytes of a request's line and headers together, and of an answer in memory; a request has
 /// at most 100 headers.
 const MAX_HEAD: usize = 64 * 1024;
+
+/// Most requests in flight on a connection of HTTP/2: as many as [rfc9113 §6.5.2] recommends, unless a
+/// client may have fewer.
+const HTTP2_REQUESTS_MAX: usize = 100;
+/// Part of all connections that the requests of a connection of HTTP/2 may take.
+const HTTP2_SHARE: usize = 8;
 
 /// How often the files of the certificate are checked.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -172,28 +179,32 @@ async fn serve(
     place: ConnectionSlot,
 ) {
     let peer = Peer::new(peer, stream.local_addr().ok().map(|own| own.ip()));
-    let service = service_fn(|request| handle(&shared, request, peer, place.asked()));
+    let service = service_fn(|request| {
+        let (shared, in_flight) = (Arc::clone(&shared), place.asked());
+        async move { handle(&shared, request, peer, in_flight).await }
+    });
     let options = &shared.options;
-    let stream = match &options.certificate {
-        None => ServerStream::Plain(stream),
-        Some(certificate) => {
-            let handshake =
-                tokio::time::timeout(options.header_timeout, certificate.accept(stream));
-            let accepted = tokio::select! {
-                accepted = handshake => accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
-                _ = place.leave() => return,
-                () = stopped(stop.clone()) => return,
-            };
-            match accepted {
-                Ok(stream) => stream,
-                Err(error) => {
-                    tracing::debug!("the TLS handshake failed: {error}");
-                    return;
-                }
-            }
+    let opening = tokio::time::timeout(options.header_timeout, open(stream, options));
+    let opened = tokio::select! {
+        biased;
+        opened = opening => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        _ = place.leave() => return,
+        () = stopped(stop.clone()) => return,
+    };
+    let (stream, is_http2) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::debug!("a connection ended before the first request: {error}");
+            return;
         }
     };
-    let stream = ClientStream::new(stream, options.stall_timeout, place.writes());
+    if is_http2 {
+        let stream = ClientStream::http2(stream, options.stall_timeout, place.writes());
+        let limits = http2_limits(options);
+        serve_http2(TokioIo::new(stream), service, limits, &place, stopped(stop)).await;
+        return;
+    }
+    let stream = ClientStream::http1(stream, options.stall_timeout, place.writes());
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
@@ -202,14 +213,42 @@ async fn serve(
     serve_until(connection, &place, stopped(stop)).await;
 }
 
+/// Answers the handshake of TLS, if the server has a certificate. Returns the stream, and whether the
+/// client speaks HTTP/2.
+async fn open(stream: TcpStream, options: &ServerOptions) -> io::Result<(ServerStream, bool)> {
+    if let Some(certificate) = &options.certificate {
+        let stream = certificate.accept(stream, options.http2).await?;
+        let is_http2 = stream.chose_http2();
+        return Ok((stream, is_http2));
+    }
+    let is_http2 = options.http2 && begins_http2(&stream).await?;
+    Ok((ServerStream::Plain(stream), is_http2))
+}
+
+/// The limits of a connection of HTTP/2. A client with one connection is not refused because of its own
+/// requests, and cannot take all places.
+fn http2_limits(options: &ServerOptions) -> Http2Limits {
+    let of_client = match options.requests_per_client {
+        0 => HTTP2_REQUESTS_MAX,
+        most => most.min(HTTP2_REQUESTS_MAX),
+    };
+    Http2Limits {
+        requests: of_client.min(options.connections / HTTP2_SHARE).max(1) as u32,
+        header_bytes: MAX_HEAD as u32,
+        idle: options.header_timeout,
+        stall: options.stall_timeout,
+    }
+}
+
 /// Answers a request. All requests are counted and logged here.
 async fn handle(
     shared: &Arc<Shared>,
     mut request: Request<Incoming>,
     peer: Peer,
-    in_flight: InFlight,
-) -> io::Result<Response<Guarded<(InFlight, ClientRequest)>>> {
+    in_flight: Option<InFlight>,
+) -> io::Result<Response<Guarded<(Option<InFlight>, ClientRequest)>>> {
     let begun = Instant::now();
+    to_origin_form(&mut request);
     let site = &shared.sites.now();
     let base = site.publisher.urls().base();
     let proxies = shared.sites.trusted_proxies();
@@ -235,6 +274,7 @@ async fn handle(
     // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let version = request.version();
     let program = request.headers().get(USER_AGENT).cloned();
     let span = tracing::debug_span!(
         target: TRACE,
@@ -258,6 +298,7 @@ async fn handle(
         shared.clients.enter(&client, known)
     };
     let (part, answer, counted) = match counted {
+        _ if in_flight.is_none() => (Part::Other, full(), ClientRequest::uncounted()),
         Some(counted) => {
             let answer = answer(shared, site, request, client).instrument(span.clone());
             let (part, answer) = match answer.await {
@@ -279,6 +320,10 @@ async fn handle(
     let mut answer = present(answer, asked, &site.publisher).instrument(span.clone()).await;
     if is_last {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if version == Version::HTTP_2 {
+        // A request whose body is not read ends alone.
+        answer.headers_mut().remove(CONNECTION);
     }
     let status = answer.status();
     shared.counters.count(status, part, begun.elapsed());
@@ -316,6 +361,14 @@ fn too_many(request: &Request<Incoming>) -> Answer {
     if !request.body().is_end_stream() {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    answer
+}
+
+/// The answer to a request of HTTP/2 for which no place is free [rfc9110 §15.6.4].
+fn full() -> Answer {
+    let detail = "the server has too many requests in flight: repeat the request in a second";
+    let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 

@@ -12,6 +12,7 @@ mod dumps;
 mod emm;
 mod files;
 mod health;
+mod http2;
 mod limits;
 mod push;
 mod push_admin;

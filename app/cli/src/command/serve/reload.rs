@@ -273,6 +273,7 @@ fn keep_of_start(new: &mut File, start: &File) {
     new.scratch.clone_from(&start.scratch);
     new.node.clone_from(&start.node);
     new.database.clone_from(&start.database);
+    new.http2 = start.http2;
     new.strip_prefix = start.strip_prefix;
     new.tls.clone_from(&start.tls);
     new.hub.clone_from(&start.hub);

@@ -35,6 +35,9 @@ settings! {
         /// Proxies whose `X-Forwarded-For` is believed: addresses and networks of all proxies that write the field or
         /// append to it ([push.md](push.md)).
         trusted_proxies: Option<Vec<String>> = [], flag "--trusted-proxy", env "ABREAST_TRUSTED_PROXIES";
+        /// Clients may use HTTP/2: chosen in the TLS handshake, or without TLS by a proxy that knows it
+        /// ([deploying.md](deploying.md)).
+        http2: Option<bool> = true, restart true;
         /// A proxy leaves the path of `base_url` in requests ([deploying.md](deploying.md)). By default it removes the
         /// path.
         strip_prefix: Option<bool> = false, restart true;
