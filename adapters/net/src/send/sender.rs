@@ -3,7 +3,8 @@
 //! A [`Client`](crate::Client) fetches large amounts from a few servers that its user chose. A
 //! [`Sender`] posts short messages to thousands of addresses from third parties. Therefore it does
 //! not follow redirects or use proxies, connects to public addresses only, reads at most the
-//! requested part of a response, and has one time limit for a whole exchange.
+//! requested part of a response, and has one time limit for a whole exchange. A server with TLS may
+//! choose HTTP/2: all requests to its origin then share a connection.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -15,8 +16,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::uri::PathAndQuery;
-use http::{Method, StatusCode};
+use http::uri::{PathAndQuery, Scheme, Uri};
+use http::{Method, Request, StatusCode, Version};
+use http_body_util::Full;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
@@ -34,9 +36,12 @@ use crate::transport::tls;
 use crate::transport::trace::{carry, client_span};
 
 mod answer;
+mod http2;
 mod line;
 
+pub use answer::BodyWanted;
 use answer::{Head, Input, Malformed, Rest};
+use http2::{Fault, Http2Line};
 use line::{Failure, Line};
 
 /// Most bytes of a response in addition to head and body: interim responses, chunk sizes, trailers.
@@ -69,6 +74,8 @@ pub struct SenderOptions {
     pub max_head_bytes: usize,
     /// Whether to connect to globally reachable addresses only. Default true.
     pub public_only: bool,
+    /// Whether a server with TLS may choose HTTP/2. Default true.
+    pub http2: bool,
     /// The value of the `User-Agent` header.
     pub user_agent: String,
     /// A PEM file with certificates that are trusted in addition to the built-in ones. Default
@@ -88,6 +95,7 @@ impl Default for SenderOptions {
             lookups: 32,
             max_head_bytes: 16 << 10,
             public_only: true,
+            http2: true,
             user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),
             extra_roots: None,
         }
@@ -103,6 +111,8 @@ struct Inner {
     options: SenderOptions,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
+    /// For servers that answer by HTTP/1.1 only.
+    tls_http1: Arc<ClientConfig>,
     /// For hosts that were not resolved yet, and for hosts that were.
     lookups: [Arc<Semaphore>; 2],
     /// By scheme and authority as written in URLs.
@@ -113,11 +123,21 @@ struct Inner {
 struct Pool {
     origin: Origin,
     /// The first header lines of each request, after the request line.
-    lines: HeaderLines,
+    lines: Vec<u8>,
     /// Whether the host name was resolved before.
     is_resolved: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Line>>>,
+    /// The connection of HTTP/2, if the server has chosen it.
+    http2: Mutex<Option<Arc<Http2Line>>>,
+    /// Whether the server refused a request by HTTP/2.
+    refuses_http2: AtomicBool,
+}
+
+/// A connection by the protocol that the server has chosen.
+enum Connection {
+    Http1(Box<Line>),
+    Http2(Arc<Http2Line>),
 }
 
 /// The parsed URL of a recipient.
@@ -151,7 +171,12 @@ pub struct Message<'a> {
 
 /// Headers as they are sent, written once for many messages.
 #[derive(Debug, Clone, Default)]
-pub struct HeaderLines(Vec<u8>);
+pub struct HeaderLines {
+    /// For HTTP/1.1.
+    lines: Vec<u8>,
+    /// For HTTP/2.
+    fields: HeaderMap,
+}
 
 impl From<&HeaderMap> for HeaderLines {
     fn from(headers: &HeaderMap) -> Self {
@@ -159,7 +184,7 @@ impl From<&HeaderMap> for HeaderLines {
         for (name, value) in headers {
             put_line(&mut lines, name, value);
         }
-        Self(lines)
+        Self { lines, fields: headers.clone() }
     }
 }
 
@@ -167,16 +192,6 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
         lines.extend_from_slice(part);
     }
-}
-
-/// The part of a response's body to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyWanted {
-    /// The whole body, which may have at most this many bytes.
-    Whole(usize),
-    /// The content is ignored. At most this many bytes are read, so that the connection can be used
-    /// again; an invalid end of the body is not an error.
-    Nothing(usize),
 }
 
 impl Sender {
@@ -189,11 +204,13 @@ impl Sender {
         let user_agent =
             HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
         let of_tls = Options { extra_roots: options.extra_roots.clone(), ..Options::default() };
-        let tls = tls::client_config(&of_tls, None)
+        let tls = tls::client_config(&of_tls, None, tls::protocols(options.http2))
             .map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
+        let tls_http1 = tls::without_http2(Arc::clone(&tls));
         let lookups =
             [(); 2].map(|()| Arc::new(Semaphore::new(options.lookups.div_ceil(2).max(1))));
-        Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
+        let origins = Mutex::default();
+        Ok(Self(Arc::new(Inner { options, user_agent, tls, tls_http1, lookups, origins })))
     }
 
     /// The options with which the sender was created.
@@ -226,14 +243,16 @@ impl Sender {
                 origins.retain(|_, pool| Arc::strong_count(pool) > 1);
             }
         }
-        let mut lines = HeaderLines::default();
-        put_line(&mut lines.0, &header::HOST, &origin.host_header);
-        put_line(&mut lines.0, &header::USER_AGENT, &self.0.user_agent);
+        let mut lines = Vec::new();
+        put_line(&mut lines, &header::HOST, &origin.host_header);
+        put_line(&mut lines, &header::USER_AGENT, &self.0.user_agent);
         let pool = Arc::new(Pool {
             origin,
             lines,
             is_resolved: AtomicBool::new(false),
             idle: Mutex::default(),
+            http2: Mutex::default(),
+            refuses_http2: AtomicBool::new(false),
         });
         origins.insert(target.origin.into(), Arc::clone(&pool));
         Ok(Recipient { pool, path })
@@ -244,6 +263,7 @@ impl Sender {
         let keep_alive = self.0.options.keep_alive;
         for pool in lock(&self.0.origins).values() {
             lock(&pool.idle).retain(|line| line.idle_since.elapsed() < keep_alive);
+            drop(lock(&pool.http2).take_if(|line| line.last_used().elapsed() >= keep_alive));
         }
     }
 
@@ -318,9 +338,31 @@ impl Sender {
         let mut kept = to.pool.take_idle(now, options.keep_alive);
         loop {
             let reused = kept.is_some();
-            let mut line = match kept.take() {
-                Some(line) => line,
-                None => Box::new(self.connect(&to.pool, deadline).await?),
+            let connection = match kept.take() {
+                Some(connection) => connection,
+                None => self.connect(&to.pool, deadline).await?,
+            };
+            let mut line = match connection {
+                Connection::Http1(line) => line,
+                Connection::Http2(line) => {
+                    let request = self.request(to, method, &message)?;
+                    match self.exchange_http2(&line, request, deadline, want).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(fault) => {
+                            if fault.ends_connection() {
+                                to.pool.forget(&line);
+                            }
+                            let refuses = fault.wants_http1();
+                            if refuses {
+                                to.pool.refuses_http2.store(true, Relaxed);
+                                to.pool.forget(&line);
+                            } else if !reused || !fault.was_before_any_answer() {
+                                return Err(fault.into_error());
+                            }
+                        }
+                    }
+                    continue;
+                }
             };
             let mut input = Input::new(options.max_head_bytes);
             match line.ask((&head, &message.body), &mut input, wanted, deadline, most).await {
@@ -329,6 +371,51 @@ impl Sender {
                 Err(failure) => return Err(failure.into_error()),
             }
         }
+    }
+
+    /// The request as HTTP/2 has it.
+    fn request(
+        &self,
+        to: &Recipient,
+        method: &Method,
+        message: &Message<'_>,
+    ) -> Result<Request<Full<Bytes>>, Error> {
+        let invalid =
+            |cause| Error::new(ErrorKind::Url, "", "the URL is invalid").with_cause(cause);
+        let uri = Uri::builder()
+            .scheme(Scheme::HTTPS)
+            .authority(to.pool.origin.host_header.as_bytes())
+            .path_and_query(to.path.clone())
+            .build()
+            .map_err(invalid)?;
+        let mut request = Request::new(Full::new(message.body.clone()));
+        (*request.method_mut(), *request.uri_mut()) = (method.clone(), uri);
+        *request.version_mut() = Version::HTTP_2;
+        let headers = request.headers_mut();
+        headers.insert(header::USER_AGENT, self.0.user_agent.clone());
+        if let Some(common) = message.common {
+            headers.extend(common.fields.clone());
+        }
+        headers.extend(message.headers.clone());
+        if message.body.is_empty() && method == Method::POST {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        Ok(request)
+    }
+
+    async fn exchange_http2(
+        &self,
+        line: &Http2Line,
+        request: Request<Full<Bytes>>,
+        deadline: Instant,
+        want: BodyWanted,
+    ) -> Result<Answer, Fault> {
+        let (head, body) = line.ask(request, deadline).await?.into_parts();
+        let linger = Instant::now() + self.0.options.linger;
+        let is_wanted = matches!(want, BodyWanted::Whole(_)) || !head.status.is_success();
+        let headers = if is_wanted { head.headers } else { HeaderMap::new() };
+        let body = http2::read(body, want, deadline, linger).await?;
+        Ok(Answer { status: head.status, headers, body })
     }
 
     async fn take(
@@ -401,7 +488,7 @@ impl Sender {
     /// Resolves, connects to each address in turn and does the TLS handshake. The check for public
     /// addresses applies to the address of the connection itself, so that a name cannot resolve to
     /// another address after the check.
-    async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Line, Error> {
+    async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Connection, Error> {
         let origin = &pool.origin;
         let options = &self.0.options;
         let deadline = deadline.min(Instant::now() + options.connect_timeout);
@@ -436,18 +523,29 @@ impl Sender {
         })?;
         let mut stream = Stream::Plain(tcp);
         if origin.https {
-            let handshake = self.handshake(origin, stream);
+            let handshake = self.handshake(pool, stream);
             stream =
                 timeout_at(deadline, handshake).await.map_err(|_| late("the TLS handshake"))??;
         }
-        Ok(Line::new(stream))
+        if !stream.is_http2() {
+            return Ok(Connection::Http1(Box::new(Line::new(stream))));
+        }
+        let opened = timeout_at(deadline, Http2Line::open(stream, options.max_head_bytes)).await;
+        let opened = opened.map_err(|_| late("the start of HTTP/2"))?;
+        let line = Arc::new(opened.map_err(|error| Fault::Http(error).into_error())?);
+        // If several requests connected at the same time, later requests share the last connection.
+        *lock(&pool.http2) = Some(Arc::clone(&line));
+        Ok(Connection::Http2(line))
     }
 
-    async fn handshake(&self, origin: &Origin, stream: Stream) -> Result<Stream, Error> {
+    async fn handshake(&self, pool: &Pool, stream: Stream) -> Result<Stream, Error> {
+        let origin = &pool.origin;
         let name = ServerName::try_from(origin.host.clone()).map_err(|e| {
             Error::new(ErrorKind::Tls, "", "the host name cannot be in a certificate").with_cause(e)
         })?;
-        match TlsConnector::from(Arc::clone(&self.0.tls)).connect(name, stream).await {
+        let refuses_http2 = pool.refuses_http2.load(Relaxed);
+        let tls = if refuses_http2 { &self.0.tls_http1 } else { &self.0.tls };
+        match TlsConnector::from(Arc::clone(tls)).connect(name, stream).await {
             Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
             Err(e) => Err(tls::failed(e, "")),
         }
@@ -467,12 +565,16 @@ impl Recipient {
 }
 
 impl Pool {
-    /// An idle connection that still works, the youngest first.
-    fn take_idle(&self, now: Instant, keep_alive: Duration) -> Option<Box<Line>> {
+    /// The connection of HTTP/2, or an idle connection that still works, the youngest first.
+    fn take_idle(&self, now: Instant, keep_alive: Duration) -> Option<Connection> {
+        let http2 = lock(&self.http2).clone();
+        if let Some(line) = http2.filter(|line| line.is_open()) {
+            return Some(Connection::Http2(line));
+        }
         let mut idle = lock(&self.idle);
         while let Some(mut line) = idle.pop() {
             if now.duration_since(line.idle_since) < keep_alive && line.is_quiet() {
-                return Some(line);
+                return Some(Connection::Http1(line));
             }
         }
         None
@@ -486,7 +588,16 @@ impl Pool {
         }
     }
 
+    /// Removes a connection of HTTP/2, which requests in flight may still use.
+    fn forget(&self, line: &Arc<Http2Line>) {
+        drop(lock(&self.http2).take_if(|shared| Arc::ptr_eq(shared, line)));
+    }
+
     fn has_young(&self, keep_alive: Duration) -> bool {
+        let is_young = |line: &Arc<Http2Line>| line.last_used().elapsed() < keep_alive;
+        if lock(&self.http2).as_ref().is_some_and(is_young) {
+            return true;
+        }
         lock(&self.idle).iter().any(|line| line.idle_since.elapsed() < keep_alive)
     }
 }
@@ -508,13 +619,13 @@ impl std::fmt::Debug for Recipient {
 
 /// The bytes of a request before its body.
 fn head(to: &Recipient, method: &Method, message: &Message<'_>) -> Vec<u8> {
-    let common = message.common.map_or(&[][..], |common| &common.0);
+    let common = message.common.map_or(&[][..], |common| &common.lines);
     let mut head =
-        Vec::with_capacity(256 + to.path.as_str().len() + to.pool.lines.0.len() + common.len());
+        Vec::with_capacity(256 + to.path.as_str().len() + to.pool.lines.len() + common.len());
     for part in [method.as_str(), " ", to.path.as_str(), " HTTP/1.1\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }
-    head.extend_from_slice(&to.pool.lines.0);
+    head.extend_from_slice(&to.pool.lines);
     head.extend_from_slice(common);
     for (name, value) in &message.headers {
         put_line(&mut head, name, value);

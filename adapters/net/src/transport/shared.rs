@@ -317,18 +317,21 @@ impl Shared {
     /// The TLS settings for a server, read on first use.
     pub(crate) fn tls(&self, origin: &Origin) -> Result<Arc<ClientConfig>, Error> {
         let failed = |message: String| Error::new(crate::ErrorKind::Tls, "", message);
+        let protocols = tls::protocols(self.options.http2);
         if tls::is_special(&self.options, origin) {
             let mut known = self.special_tls.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(config) = known.get(&origin.key) {
                 return Ok(config.clone());
             }
-            let config = tls::client_config(&self.options, Some(origin)).map_err(|message| {
-                failed(message).with_help("give PEM files with the certificate and its private key")
-            })?;
+            let config =
+                tls::client_config(&self.options, Some(origin), protocols).map_err(|message| {
+                    failed(message)
+                        .with_help("give PEM files with the certificate and its private key")
+                })?;
             known.insert(origin.key.clone(), config.clone());
             return Ok(config);
         }
-        match self.tls.get_or_init(|| tls::client_config(&self.options, None)) {
+        match self.tls.get_or_init(|| tls::client_config(&self.options, None, protocols)) {
             Ok(config) => Ok(config.clone()),
             Err(message) => Err(failed(message.clone())
                 .with_help("give a PEM file with at least one certificate as extra roots")),

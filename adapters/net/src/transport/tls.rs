@@ -19,6 +19,11 @@ use crate::transport::trust::NamedVerifier;
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 
+/// The protocols of clients, the preferred one first.
+pub(crate) fn protocols(http2: bool) -> &'static [&'static [u8]] {
+    if http2 { &[ALPN_HTTP2, ALPN_HTTP1] } else { &[ALPN_HTTP1] }
+}
+
 /// Whether this server has a pin or a client certificate, and so needs separate settings.
 pub(crate) fn is_special(options: &Options, origin: &Origin) -> bool {
     options.pins.iter().any(|pin| pin.is_for(&origin.host, origin.port))
@@ -34,10 +39,12 @@ fn key_of(url: &str) -> Option<String> {
 }
 
 /// The built-in web roots plus the certificates of a PEM file, or for a pinned host its key.
-/// Verification cannot be disabled. `origin` is given only for servers with separate settings.
+/// Verification cannot be disabled. `origin` is given only for servers with separate settings. The
+/// server chooses one of the protocols, so the caller must speak all of them.
 pub(crate) fn client_config(
     options: &Options,
     origin: Option<&Origin>,
+    protocols: &[&[u8]],
 ) -> Result<Arc<ClientConfig>, String> {
     // With an explicit provider, a process-wide default does not have to be installed.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -73,10 +80,7 @@ pub(crate) fn client_config(
         None => builder.with_no_client_auth(),
         Some(own) => with_own(builder, own)?,
     };
-    config.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
-    if options.http2 {
-        config.alpn_protocols.insert(0, ALPN_HTTP2.to_vec());
-    }
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(Arc::new(config))
 }
 
@@ -97,9 +101,7 @@ pub(crate) fn without_http2(config: Arc<ClientConfig>) -> Arc<ClientConfig> {
 /// The file cannot be read, as a text.
 pub fn client_tls(extra_roots: Option<&Path>) -> Result<ClientConfig, String> {
     let options = Options { extra_roots: extra_roots.map(Path::to_owned), ..Options::default() };
-    let mut config = Arc::unwrap_or_clone(client_config(&options, None)?);
-    config.alpn_protocols = Vec::new();
-    Ok(config)
+    client_config(&options, None, &[]).map(Arc::unwrap_or_clone)
 }
 
 /// Adds the client certificate to the settings.

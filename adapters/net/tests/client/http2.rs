@@ -3,8 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use abreast_net::{Client, Options, Post, Request};
@@ -15,6 +15,7 @@ use h2::Reason;
 use h2::server::{Connection, SendResponse};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 use tokio_rustls::TlsAcceptor;
@@ -28,18 +29,23 @@ type Requests = Connection<TlsStream<TcpStream>, Bytes>;
 type Answer = SendResponse<Bytes>;
 
 /// A certificate, and a client's options with its authority.
-struct Trust {
-    certificate: Certificate,
-    roots: PathBuf,
+pub(crate) struct Trust {
+    pub(crate) certificate: Certificate,
+    pub(crate) roots: PathBuf,
     _folder: TempDir,
 }
 
 impl Trust {
     fn new() -> Self {
+        Self::of("museum.example")
+    }
+
+    /// The certificate of this host.
+    pub(crate) fn of(host: &str) -> Self {
         let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
         let roots = folder.path().join("roots.pem");
         std::fs::write(&roots, authority.pem()).unwrap();
-        let certificate = authority.server(&["museum.example"], false);
+        let certificate = authority.server(&[host], false);
         Self { certificate, roots, _folder: folder }
     }
 
@@ -53,7 +59,7 @@ impl Trust {
     }
 
     /// Serves each connection by a function, which gets the number of the connection.
-    async fn serve<F, S>(&self, serve: F) -> (SocketAddr, Arc<AtomicUsize>)
+    pub(crate) async fn serve<F, S>(&self, serve: F) -> (SocketAddr, Arc<AtomicUsize>)
     where
         F: Fn(usize, Requests) -> S + Send + Sync + 'static,
         S: Future<Output = ()> + Send + 'static,
@@ -79,8 +85,43 @@ impl Trust {
     }
 }
 
+impl Trust {
+    /// Serves by the chosen protocol, and records it.
+    pub(crate) async fn serve_either(
+        &self,
+        protocols: &[&str],
+    ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accept = TlsAcceptor::from(self.certificate.speaking(protocols));
+        let chosen = Arc::<Mutex<Vec<String>>>::default();
+        let choices = Arc::clone(&chosen);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut stream = accept.accept(stream).await.unwrap();
+                let protocol = stream.get_ref().1.alpn_protocol().unwrap_or_default().to_vec();
+                let protocol = String::from_utf8(protocol).unwrap();
+                choices.lock().unwrap().push(protocol.clone());
+                tokio::spawn(async move {
+                    if protocol == "h2" {
+                        let requests = h2::server::handshake(stream).await.unwrap();
+                        answer_all(requests, |_, to| answer(to, "either")).await;
+                        return;
+                    }
+                    let mut buffer = vec![0; 4_096];
+                    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
+                        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\neither";
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                });
+            }
+        });
+        (address, chosen)
+    }
+}
+
 /// Answers with a body, in one piece if the window allows.
-async fn answer(mut to: Answer, body: impl Into<Bytes>) {
+pub(crate) async fn answer(mut to: Answer, body: impl Into<Bytes>) {
     let mut body: Bytes = body.into();
     let head = http::Response::builder().header("content-length", body.len()).body(()).unwrap();
     let Ok(mut stream) = to.send_response(head, body.is_empty()) else { return };
@@ -98,7 +139,7 @@ async fn answer(mut to: Answer, body: impl Into<Bytes>) {
 }
 
 /// Answers each request in a task.
-async fn answer_all<A: Future<Output = ()> + Send + 'static>(
+pub(crate) async fn answer_all<A: Future<Output = ()> + Send + 'static>(
     mut requests: Requests,
     each: impl Fn(http::Request<h2::RecvStream>, Answer) -> A,
 ) {

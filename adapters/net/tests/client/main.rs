@@ -11,6 +11,7 @@ mod proxies;
 mod redirects;
 mod retries;
 mod sender;
+mod sender_http2;
 mod signed;
 mod slow;
 mod tls;

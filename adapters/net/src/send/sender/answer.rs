@@ -8,6 +8,16 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, header};
 use httparse::{ParserConfig, Status};
 
+/// The part of a response's body to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyWanted {
+    /// The whole body, which may have at most this many bytes.
+    Whole(usize),
+    /// The content is ignored. At most this many bytes are read, so that the connection can be used
+    /// again; an invalid end of the body is not an error.
+    Nothing(usize),
+}
+
 /// Most header lines of a response.
 const MAX_HEADERS: usize = 100;
 /// Most bytes of a chunk's size line, and of all trailers.
