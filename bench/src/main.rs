@@ -16,6 +16,7 @@ mod same;
 mod samples;
 mod settings;
 mod static_site;
+mod targets;
 mod thesaurus;
 mod tree;
 mod wrk;

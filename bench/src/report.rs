@@ -3,6 +3,7 @@
 use crate::machine;
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
+use crate::targets;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -141,8 +142,8 @@ impl Report {
                 return Err(error).with_context(|| format!("cannot read {}", page.display()));
             }
         };
-        fs::write(&page, replaced(&before, order, self.name, &section))
-            .with_context(|| format!("cannot write {}", page.display()))?;
+        let text = targets::summarised(&replaced(&before, order, self.name, &section));
+        fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
         let results = settings.root.join("bench/results");
         fs::create_dir_all(&results)?;
         let path = results.join(format!("{}.jsonl", self.name));

@@ -1,11 +1,12 @@
 //! Programs and collections that the tests use, and which of them are installed.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
 
-use crate::process::{find_program, lock, target};
+use crate::process::{find_program, lock, run_quietly, target};
 use crate::{apt, python, testdata, wheel};
 
 /// The server of SPARQL.
@@ -67,6 +68,7 @@ impl Tools {
             Ok(vec![program("pgbouncer", "pgbouncer")?])
         });
         tools.add("libfaketime", &["ABREAST_TEST_FAKETIME"], || Ok(vec![faketime()?]));
+        tools.add("strace", &["ABREAST_TEST_STRACE"], || Ok(vec![strace()?]));
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
@@ -120,6 +122,13 @@ impl Tools {
             }
         }
     }
+}
+
+/// A strace that the system allows to trace other processes.
+fn strace() -> Result<PathBuf> {
+    let strace = program("strace", "strace")?;
+    run_quietly(Command::new(&strace).args(["-f", "-c", "-o", "/dev/null", "true"]))?;
+    Ok(strace)
 }
 
 fn program(name: &str, package: &str) -> Result<PathBuf> {

@@ -3,9 +3,13 @@
 //! A request is sent before earlier requests are answered. Answers arrive in the order of the
 //! requests, so each request passes the reading half of the connection to the next request. Only
 //! regular answers are read here: after any other answer, the request is repeated alone.
+//!
+//! Requests that are made at the same time are sent in one call: the first one sends them, after the
+//! other tasks of its thread have run.
 
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -36,7 +40,6 @@ const READ_BYTES: usize = 32 << 10;
 
 /// A connection of HTTP/1.1 whose server answers requests in a row.
 pub(crate) struct Pipeline {
-    writer: tokio::sync::Mutex<WriteHalf<Metered>>,
     state: Mutex<State>,
     meter: Arc<Meter>,
 }
@@ -44,8 +47,12 @@ pub(crate) struct Pipeline {
 struct State {
     /// The reading half, while no request has it.
     reader: Option<Reader>,
-    /// The requests that were sent and wait for the reading half, in the order of sending.
+    /// The requests that wait for the reading half, in the order of sending.
     waiting: VecDeque<oneshot::Sender<Reader>>,
+    /// Requests that are still to be sent.
+    unsent: Vec<u8>,
+    /// The writing half, while no request sends.
+    writer: Option<WriteHalf<Metered>>,
     in_flight: usize,
     /// The place of the connection among those to the host, while requests are in flight.
     place: Option<OwnedSemaphorePermit>,
@@ -94,20 +101,22 @@ impl Pipeline {
         let state = State {
             reader: Some(reader),
             waiting: VecDeque::new(),
+            unsent: Vec::new(),
+            writer: Some(writer),
             in_flight: 0,
             place: None,
             is_broken: false,
             is_reported: false,
             idle_since: Instant::now(),
         };
-        Self { writer: tokio::sync::Mutex::new(writer), state: Mutex::new(state), meter }
+        Self { state: Mutex::new(state), meter }
     }
 
     /// The connection itself, if no request is in flight.
     pub(crate) fn into_connection(self) -> Option<(Metered, Arc<Meter>)> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reader = state.reader.filter(|reader| reader.buffer.is_empty())?;
-        Some((reader.io.unsplit(self.writer.into_inner()), self.meter))
+        Some((reader.io.unsplit(state.writer?), self.meter))
     }
 
     /// The number of requests in flight; `None` if the connection has failed or ended.
@@ -175,7 +184,8 @@ pub(crate) struct PipelinedExchange {
     left: u64,
     /// Whether the connection ends after this answer.
     is_last: bool,
-    /// Whether a part of the request may have been sent, and its answer was not received.
+    /// Whether a part of the request may have been sent, and its answer was not received. Then a
+    /// request that ends early ends the connection, also if it was sending other requests.
     is_sent: bool,
 }
 
@@ -199,29 +209,44 @@ impl PipelinedExchange {
         Ok(head)
     }
 
-    /// Sends a request; then the reading half comes when earlier answers have been received.
+    /// Sends a request, or leaves this to a request that is sending. The reading half comes when
+    /// earlier answers have been received.
     async fn write(
         &mut self,
         message: &[u8],
         options: &Options,
     ) -> Result<oneshot::Receiver<Reader>, Failure> {
-        let pipeline = Arc::clone(&self.pipeline);
-        let mut writer = pipeline.writer.lock().await;
         let (send, turn) = oneshot::channel();
-        {
-            let mut state = pipeline.state();
+        let writer = {
+            let mut state = self.pipeline.state();
             if state.is_broken {
                 return Err(Failure::Row(RowFault::Overtaken));
             }
             self.is_sent = true;
+            state.unsent.extend_from_slice(message);
             state.waiting.push_back(send);
             if let Some(reader) = state.reader.take() {
                 state.pass(reader);
             }
-        }
-        let mut writing = pin!(async {
-            writer.write_all(message).await?;
-            writer.flush().await
+            state.writer.take()
+        };
+        let Some(mut writer) = writer else { return Ok(turn) };
+        // Other tasks add their requests.
+        tokio::task::yield_now().await;
+        let pipeline = Arc::clone(&self.pipeline);
+        let mut writing = pin!(async move {
+            loop {
+                let messages = {
+                    let mut state = pipeline.state();
+                    if state.unsent.is_empty() {
+                        state.writer = Some(writer);
+                        return Ok::<_, io::Error>(());
+                    }
+                    std::mem::take(&mut state.unsent)
+                };
+                writer.write_all(&messages).await?;
+                writer.flush().await?;
+            }
         });
         let mut watchdog = None;
         let written = poll_fn(|cx| match writing.as_mut().poll(cx) {

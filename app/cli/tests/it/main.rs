@@ -17,6 +17,7 @@ mod choices;
 mod codes;
 mod config;
 mod connections;
+mod counts;
 mod crash;
 mod damaged_contents;
 mod database_codes;

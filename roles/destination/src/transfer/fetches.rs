@@ -133,7 +133,7 @@ impl Transfer<'_> {
         let (mut at_limit, mut undone) = (false, 0_u64);
         // The first items show whether the server takes more requests. Until then, chunks are small,
         // so that no lane gets items that others could fetch.
-        let [connections, streams] = self.options.parallel_by_protocol();
+        let by_protocol @ [connections, streams] = self.options.parallel_by_protocol();
         let first_items = 4 * connections as u64;
         let mut fatal = None;
         self.mirror.begin()?;
@@ -147,8 +147,8 @@ impl Transfer<'_> {
             }
             // Smaller items among the chunks that were handed out may still fit.
             let is_lacking = self.requests.allowance.is_lacking();
-            let parallel =
-                if finished < first_items { streams } else { self.options.parallel(&self.shared) };
+            let takes_many = finished < first_items || self.shared.takes_many();
+            let parallel = by_protocol[usize::from(takes_many)];
             let outstanding_max = (parallel * 2).max(OUTSTANDING_CHUNKS);
             while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
                 let chunk = source.next_chunk(self.mirror, parallel)?;
