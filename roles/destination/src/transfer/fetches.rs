@@ -133,8 +133,8 @@ impl Transfer<'_> {
         let (mut at_limit, mut undone) = (false, 0_u64);
         // The first items show whether the server takes more requests. Until then, chunks are small,
         // so that no lane gets items that others could fetch.
-        let by_protocol @ [connections, streams] = self.options.parallel_by_protocol();
-        let first_items = 4 * connections as u64;
+        let by_protocol = self.options.parallel_by_protocol();
+        let first_items = 4 * by_protocol[0] as u64;
         let mut fatal = None;
         self.mirror.begin()?;
         loop {
