@@ -93,26 +93,27 @@ fn a_copy_makes_few_system_calls_for_each_resource() {
     // A file is opened, written, dated, linked to its name and closed.
     for (name, most) in [
         ("openat", 1.1),
-        ("write", 1.2),
+        ("write", 1.3),
         ("utimensat", 1.1),
         ("linkat", 1.1),
-        ("close", 1.6),
-        ("sendto", 1.1),
+        ("close", 1.3),
+        ("sendto", 0.9),
         ("recvfrom", 1.5),
-        ("openat2", 0.6),
+        ("openat2", 0.3),
+        ("pwrite64", 0.2),
         ("prlimit64", 0.01),
-        ("fsync", 0.05),
-        ("fdatasync", 0.05),
+        ("fsync", 0.01),
         ("clone3", 0.01),
         ("connect", 0.02),
     ] {
         let found = for_each(&few[0], &many[0], name);
         assert!(found <= most, "{found} {name} for each resource, at most {most}: {:?}", many[0]);
     }
-    // How often threads wait for each other depends on their pace.
-    let rest = ["futex", "epoll_wait", "epoll_pwait", "sched_yield", "restart_syscall"];
+    // How often threads wait for each other depends on their pace. Programs for tests check each file
+    // that they close (`fcntl`).
+    let rest = ["futex", "epoll_wait", "epoll_pwait", "sched_yield", "restart_syscall", "fcntl"];
     let found = (all(&many[0], &rest) - all(&few[0], &rest)) as f64 / (MANY - FEW) as f64;
-    assert!(found <= 8.0, "{found} calls for each resource: {:?}", many[0]);
+    assert!(found <= 7.0, "{found} calls for each resource: {:?}", many[0]);
     // Runs with few changes do not grow with the collection.
     for (run, what) in [(1, "no change"), (2, "one change")] {
         let (few, many) = (all(&few[run], &rest), all(&many[run], &rest));
@@ -129,13 +130,24 @@ fn publishing_makes_few_system_calls_for_each_file() {
         write_files(&folder, count);
         let mut command = abreast();
         command.arg("build").arg(&folder).arg("--out").arg(place.path().join("out"));
-        calls(&strace, place.path(), command.args(["--base-url", "https://example.org/"]))
+        calls(
+            &strace,
+            place.path(),
+            command.args([
+                "--base-url",
+                "https://example.org/",
+                "--resources-url",
+                "https://e.org/f/",
+            ]),
+        )
     });
-    for (name, most) in [("openat", 1.1), ("openat2", 1.1), ("read", 2.1), ("close", 1.2)] {
+    for (name, most) in
+        [("openat", 1.2), ("openat2", 0.1), ("read", 1.4), ("fstat", 2.1), ("close", 1.2)]
+    {
         let found = for_each(&few, &many, name);
         assert!(found <= most, "{found} {name} for each file, at most {most}: {many:?}");
     }
-    let rest = ["futex", "sched_yield", "restart_syscall"];
+    let rest = ["futex", "sched_yield", "restart_syscall", "fcntl"];
     let found = (all(&many, &rest) - all(&few, &rest)) as f64 / (MANY - FEW) as f64;
-    assert!(found <= 7.0, "{found} calls for each file: {many:?}");
+    assert!(found <= 6.5, "{found} calls for each file: {many:?}");
 }
