@@ -41,10 +41,14 @@ pub(crate) async fn answer(
     let Some(mut folder) = set.published.representations.folder() else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    if !folder.selects(&relative, Kind::File) && holds(site, set, Naming::key(&relative)).await? {
+    let mut opened = folder.open_file(&relative);
+    if opened.is_err()
+        && !folder.selects(&relative, Kind::File)
+        && holds(site, set, Naming::key(&relative)).await?
+    {
         folder = folder.selecting_all();
+        opened = folder.open_file(&relative);
     }
-    let opened = folder.open_file(&relative);
     if opened.is_err() && matches!(set.published.watch.state(), WatchState::Vanished(_)) {
         return Ok(try_later("the folder of the set is missing", MISSING_SECONDS));
     }
