@@ -40,7 +40,7 @@ pub use serve::certificate::{ServerCertificate, ServerStream};
 pub use serve::connection_slots::{
     CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, Writes, client_group,
 };
-pub use serve::http2::{Http2Limits, begins_http2, serve_http2};
+pub use serve::http2::{Http2Limits, begins_http2, may_be_given_up, serve_http2};
 pub use serve::listener::{Listener, ListenerOptions, Receiver, Reply};
 pub use settings::credentials::Credentials;
 pub use settings::options::{ClientCertificate, Options};

@@ -96,6 +96,9 @@ where
 
 /// The connection of a client, which can end after the requests in flight.
 pub trait ServerConnection: Future<Output = hyper::Result<()>> {
+    /// Whether requests may begin after [`Self::finish`], until the client knows of the end.
+    const IS_SHARED: bool;
+
     /// Ends the connection when the requests in flight are complete.
     fn finish(self: Pin<&mut Self>);
 }
@@ -108,6 +111,8 @@ where
     B: Body + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    const IS_SHARED: bool = false;
+
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -122,6 +127,8 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
     E: Http2ServerConnExec<S::Future, B>,
 {
+    const IS_SHARED: bool = true;
+
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -129,35 +136,42 @@ where
 
 /// Serves a connection until it ends, its place is needed or `stop` is done. In the last two cases,
 /// requests in flight are completed.
-pub async fn serve_until(
-    connection: impl ServerConnection,
+pub async fn serve_until<C: ServerConnection>(
+    connection: C,
     place: &ConnectionSlot,
     stop: impl Future<Output = ()>,
 ) {
     let mut connection = std::pin::pin!(connection);
+    let mut must_leave = false;
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop => {
+        ended = connection.as_mut() => Some(ended),
+        () = stop => None,
+        leave = place.leave() => {
+            if leave == CloseWhen::Now {
+                return;
+            }
+            must_leave = true;
+            None
+        }
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            if must_leave && C::IS_SHARED {
+                place.refuse_requests();
+            }
             connection.as_mut().finish();
             loop {
+                // A client need not confirm the end.
                 tokio::select! {
                     ended = connection.as_mut() => break ended,
+                    () = place.force(), if must_leave => return,
                     () = tokio::time::sleep(STOP_PAUSE) => {
                         if !place.is_in_flight() {
                             return;
                         }
                     }
                 }
-            }
-        }
-        leave = place.leave() => {
-            if leave == CloseWhen::Now {
-                return;
-            }
-            connection.as_mut().finish();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = place.force() => return,
             }
         }
     };

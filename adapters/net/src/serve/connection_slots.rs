@@ -4,11 +4,11 @@
 //!
 //! The oldest idle connection of that address is closed. Requests in flight end first, unless the
 //! address has more than an eighth of all places, and more than twice as many as a waiting address:
-//! then its oldest request is aborted. While places are free, addresses are not limited, because
-//! all clients behind a proxy have the same address.
+//! then its oldest connection is aborted, with its requests. While places are free, addresses are not
+//! limited, because all clients behind a proxy have the same address.
 //!
-//! A connection of HTTP/2 takes a further place for each request beyond the first. Such a request is
-//! refused if no place is free.
+//! A connection of HTTP/2 takes a further place for each request beyond the first. If no place is
+//! free, the request waits for a short time, and idle connections are closed; then it is refused.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -23,6 +23,8 @@ const STEP: Duration = Duration::from_millis(20);
 /// Time that a connection has to complete its request after it was asked to close, if its address
 /// has too many connections.
 const GRACE: Duration = Duration::from_millis(200);
+/// Longest time that a further request on a connection waits for a place.
+const WAIT_MAX: Duration = Duration::from_millis(500);
 /// An address has too many connections if it has more than one part in this number of all places,
 /// and others wait.
 const SHARE: usize = 8;
@@ -51,6 +53,8 @@ struct SlotHolder {
     in_flight: AtomicUsize,
     /// Further places for requests that are in flight at the same time; changed under the lock only.
     further: AtomicUsize,
+    /// Whether requests that begin now are refused.
+    refuses: AtomicBool,
     /// The client does not read the response.
     is_blocked: AtomicBool,
     /// Time at which the connection was asked to close.
@@ -72,16 +76,56 @@ pub struct ConnectionSlot {
 #[derive(Debug)]
 #[must_use]
 pub struct InFlight {
+    connection_slots: Arc<ConnectionSlots>,
     holder: Arc<SlotHolder>,
-    /// Where it has a further place.
-    further: Option<Arc<ConnectionSlots>>,
+    place: RequestPlace,
+}
+
+/// The place of a request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestPlace {
+    /// The place of its connection.
+    OfConnection,
+    /// None yet; the request needs a further place.
+    None,
+    Further,
+}
+
+impl InFlight {
+    /// Takes a place for the request, unless it has the place of its connection. Returns false if none
+    /// is free within half a second, or the connection takes no further requests.
+    pub async fn take_place(&mut self) -> bool {
+        if self.holder.refuses.load(Ordering::Relaxed) {
+            return false;
+        }
+        if self.place != RequestPlace::None {
+            return true;
+        }
+        let begun = Instant::now();
+        loop {
+            {
+                let mut taken = self.connection_slots.lock();
+                if taken.count < self.connection_slots.total {
+                    taken.count += 1;
+                    self.holder.further.fetch_add(1, Ordering::Relaxed);
+                    self.place = RequestPlace::Further;
+                    return true;
+                }
+                self.connection_slots.close_idle(&taken);
+            }
+            if begun.elapsed() >= WAIT_MAX {
+                return false;
+            }
+            tokio::time::sleep(STEP).await;
+        }
+    }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.holder.in_flight.fetch_sub(1, Ordering::Relaxed);
-        if let Some(connection_slots) = self.further.take() {
-            connection_slots.free(|_| {
+        if self.place == RequestPlace::Further {
+            self.connection_slots.free(|_| {
                 self.holder.further.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -198,26 +242,28 @@ impl ConnectionSlots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a connection to close, or aborts the request of a connection that was asked before.
-    fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
-        // If several addresses have the most, choose one whose oldest connection was not asked yet.
-        let most = taken.by_address.iter().max_by_key(|(_, holders)| {
-            (
-                places(holders),
-                holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()),
-            )
-        });
-        let Some((_, holders)) = most else { return };
-        let now = Instant::now();
+    /// Asks an idle connection of the address with the most places to close, if it has one.
+    fn close_idle(&self, taken: &SlotsInUse) -> bool {
+        let Some(holders) = taken.holders_of_most() else { return false };
         let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
         // Close connections without any request before idle connections that had requests.
         let idle = not_asked()
             .find(|holder| holder.requests.load(Ordering::Relaxed) == 0)
             .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
         if let Some(holder) = idle {
-            holder.ask_to_close(now);
+            holder.ask_to_close(Instant::now());
+        }
+        idle.is_some()
+    }
+
+    /// Asks a connection to close, or aborts the requests of a connection that was asked before.
+    fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
+        if self.close_idle(taken) {
             return;
         }
+        let Some(holders) = taken.holders_of_most() else { return };
+        let now = Instant::now();
+        let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
         let own = taken.by_address.get(&newcomer).map_or(0, places);
         let has_too_many = places(holders) * SHARE > self.total && places(holders) > own * 2;
         let asked_before = |holder: &&Arc<SlotHolder>| {
@@ -231,6 +277,18 @@ impl ConnectionSlots {
         } else if let Some(holder) = not_asked().next() {
             holder.ask_to_close(now);
         }
+    }
+}
+
+impl SlotsInUse {
+    /// The connections of the address with the most places.
+    fn holders_of_most(&self) -> Option<&VecDeque<Arc<SlotHolder>>> {
+        // If several addresses have the most, choose one whose oldest connection was not asked yet.
+        let (_, holders) = self.by_address.iter().max_by_key(|(_, holders)| {
+            let oldest = holders.front();
+            (places(holders), oldest.is_some_and(|oldest| oldest.asked_to_close().is_none()))
+        })?;
+        Some(holders)
     }
 }
 
@@ -256,21 +314,19 @@ impl SlotHolder {
 
 impl ConnectionSlot {
     /// Counts a request on this connection, which is in flight until the returned value is dropped.
-    /// `None` if others are in flight and no further place is free.
-    pub fn asked(&self) -> Option<InFlight> {
-        let holder = Arc::clone(&self.holder);
+    /// Where others may be in flight, [`InFlight::take_place`] takes its place.
+    pub fn asked(&self) -> InFlight {
+        let (connection_slots, holder) =
+            (Arc::clone(&self.connection_slots), Arc::clone(&self.holder));
         holder.requests.fetch_add(1, Ordering::Relaxed);
-        if holder.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
-            return Some(InFlight { holder, further: None });
-        }
-        let mut taken = self.connection_slots.lock();
-        if taken.count >= self.connection_slots.total {
-            holder.in_flight.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        taken.count += 1;
-        holder.further.fetch_add(1, Ordering::Relaxed);
-        Some(InFlight { holder, further: Some(Arc::clone(&self.connection_slots)) })
+        let is_first = holder.in_flight.fetch_add(1, Ordering::Relaxed) == 0;
+        let place = if is_first { RequestPlace::OfConnection } else { RequestPlace::None };
+        InFlight { connection_slots, holder, place }
+    }
+
+    /// Refuses requests that begin from now on.
+    pub fn refuse_requests(&self) {
+        self.holder.refuses.store(true, Ordering::Relaxed);
     }
 
     /// Number of requests so far.
@@ -423,12 +479,14 @@ mod tests {
         run(async {
             let connection_slots = ConnectionSlots::new(4);
             let place = connection_slots.enter(address(1)).await;
-            let first = place.asked();
-            let (second, third) = (place.asked(), place.asked());
+            let (mut first, mut second, mut third) = (place.asked(), place.asked(), place.asked());
+            assert!(first.take_place().await && second.take_place().await);
+            assert!(third.take_place().await);
             let other = connection_slots.enter(address(2)).await;
-            assert!(place.asked().is_none(), "no place is free");
+            let mut of_other = other.asked();
+            assert!(of_other.take_place().await, "the first request of a connection has its place");
+            assert!(!place.asked().take_place().await, "no place is free");
             assert!(connection_slots.try_enter(address(3)).is_none());
-            assert!(other.asked().is_some(), "the first request of a connection has its place");
             let mut waiting = std::pin::pin!(connection_slots.enter(address(3)));
             assert!(
                 tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err()
@@ -438,6 +496,9 @@ mod tests {
             assert_eq!(asked_to_close(&other).await, None);
             drop(second);
             let newcomer = waiting.await;
+            drop(of_other);
+            place.refuse_requests();
+            assert!(!place.asked().take_place().await);
             drop((place, newcomer, first, other));
             assert_eq!(connection_slots.lock().count, 1, "a request that outlives its connection");
             drop(third);

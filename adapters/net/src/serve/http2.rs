@@ -6,8 +6,8 @@
 use std::error::Error;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::serve::accept::serve_until;
 use crate::serve::connection_slots::ConnectionSlot;
@@ -28,17 +29,22 @@ use crate::serve::connection_slots::ConnectionSlot;
 /// First bytes of a connection of HTTP/2 without TLS [rfc9113 §3.4]. No method of HTTP/1.1 begins with
 /// them.
 const PREFACE: &[u8] = b"PRI";
-/// Pause before the first bytes are read again, if fewer have arrived.
+/// Pauses before the first bytes are read again, if fewer have arrived: the first, and the longest.
 const PREFACE_PAUSE: Duration = Duration::from_millis(10);
+const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Most bytes of request bodies on a connection that a client may send before they are read.
-const RECEIVE_WINDOW_MAX: u32 = 128 * 1024;
+/// Most bytes of the body of a request that a client may send before they are read. A connection has
+/// space for all its requests, so that unread bodies do not block others.
+const RECEIVE_WINDOW_MAX: u32 = 64 * 1024;
 /// Most bytes of an answer in the buffer of a request. A frame, and its chunk, may also wait in memory.
 const SEND_BUFFER_MAX: usize = 64 * 1024;
 /// Most bytes of a body that are sent at a time.
 const FRAME_BYTES_MAX: usize = 16 * 1024;
-/// Most requests that a client gives up before their answers, less its answered requests.
-const GIVEN_UP_MAX: usize = 100;
+/// Most requests that a client gives up before their answers at a time, and how many more each second.
+const GIVEN_UP_MAX: f64 = 100.0;
+const GIVEN_UP_A_SECOND: f64 = 10.0;
+/// Requests in flight that share the time limit of an answer: a slow line carries them in turn.
+const STALL_SHARE: u32 = 8;
 
 /// Limits of a connection of HTTP/2.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +64,7 @@ pub struct Http2Limits {
 /// # Errors
 /// The connection broke or ended before.
 pub async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
-    let mut first = [0; PREFACE.len()];
+    let (mut first, mut pause) = ([0; PREFACE.len()], PREFACE_PAUSE);
     loop {
         let read = stream.peek(&mut first).await?;
         if read == 0 {
@@ -67,7 +73,8 @@ pub async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
         if read == PREFACE.len() || first[..read] != PREFACE[..read] {
             return Ok(first == PREFACE);
         }
-        tokio::time::sleep(PREFACE_PAUSE).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PREFACE_PAUSE_MAX);
     }
 }
 
@@ -87,8 +94,8 @@ pub async fn serve_http2<I, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let given_up = Arc::new(GivenUp::default());
-    let tasks = RequestTasks { stall: limits.stall, given_up: Arc::clone(&given_up) };
+    let requests = Arc::new(Requests::default());
+    let executor = RequestTasks { stall: limits.stall, requests: Arc::clone(&requests) };
     let service = Mutex::new(service);
     let service = service_fn(|request: Request<Incoming>| {
         let is_head = request.method() == Method::HEAD;
@@ -101,26 +108,33 @@ pub async fn serve_http2<I, S, B>(
             Ok::<_, S::Error>(answer.map(|body| Paced::new(body, is_head)))
         }
     });
-    let connection = Builder::new(tasks)
+    let connection = Builder::new(executor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.requests)
         .max_header_list_size(limits.header_bytes)
         .initial_stream_window_size(RECEIVE_WINDOW_MAX)
-        .initial_connection_window_size(RECEIVE_WINDOW_MAX)
+        .initial_connection_window_size(RECEIVE_WINDOW_MAX * limits.requests)
         .max_send_buf_size(SEND_BUFFER_MAX)
         .serve_connection(stream, service);
     let stop = async {
         tokio::select! {
             () = stop => {}
             () = idle(place, limits.idle) => {}
+            () = requests.too_many.notified() => {
+                tracing::debug!("a client gives up too many requests: its connection ends");
+                place.refuse_requests();
+            }
         }
     };
-    tokio::select! {
-        () = serve_until(connection, place, stop) => {}
-        () = given_up.too_many.notified() => {
-            tracing::debug!("a client gave up too many requests: its connection is closed");
-        }
-    }
+    serve_until(connection, place, stop).await;
+    let mut tasks = std::mem::take(&mut *requests.tasks());
+    tasks.shutdown().await;
+}
+
+/// Records that the request of this task waits for changes and does no work, so that its client may give
+/// it up.
+pub fn may_be_given_up() {
+    let _ = OWN_PACE.try_with(|pace| pace.is_answered.store(true, Relaxed));
 }
 
 /// Adds the length of the body, which is not sent [rfc9110 §9.3.2].
@@ -141,22 +155,43 @@ async fn idle(place: &ConnectionSlot, time: Duration) {
     }
 }
 
-/// Counts requests that the client gave up.
+/// The requests of a connection.
 #[derive(Debug, Default)]
-struct GivenUp {
-    /// Requests without an answer, less answered requests; at least 0.
-    count: AtomicUsize,
+struct Requests {
+    tasks: Mutex<JoinSet<()>>,
+    running: AtomicU32,
+    given_up: Mutex<GivenUp>,
     too_many: Notify,
 }
 
-impl GivenUp {
-    fn ended(&self, is_answered: bool) {
-        let next =
-            |count: usize| Some(if is_answered { count.saturating_sub(1) } else { count + 1 });
-        let before = self.count.fetch_update(Relaxed, Relaxed, next).unwrap_or_default();
-        if !is_answered && before >= GIVEN_UP_MAX {
+/// Requests that the client gave up before their answers.
+#[derive(Debug, Default)]
+struct GivenUp {
+    /// The number of these requests, which becomes smaller over time.
+    count: f64,
+    last: Option<Instant>,
+}
+
+impl Requests {
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request that was given up.
+    fn gave_up(&self) {
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if given_up.is_one_too_many(Instant::now()) {
             self.too_many.notify_one();
         }
+    }
+}
+
+impl GivenUp {
+    fn is_one_too_many(&mut self, now: Instant) -> bool {
+        let passed = self.last.map_or(Duration::ZERO, |last| now.duration_since(last));
+        self.last = Some(now);
+        self.count = (self.count - passed.as_secs_f64() * GIVEN_UP_A_SECOND).max(0.0) + 1.0;
+        self.count > GIVEN_UP_MAX
     }
 }
 
@@ -164,7 +199,7 @@ impl GivenUp {
 #[derive(Clone, Debug)]
 struct RequestTasks {
     stall: Duration,
-    given_up: Arc<GivenUp>,
+    requests: Arc<Requests>,
 }
 
 impl<F> Executor<F> for RequestTasks
@@ -172,25 +207,37 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, request: F) {
-        let Self { stall, given_up } = self.clone();
-        drop(tokio::spawn(async move {
+        let Self { stall, requests } = self.clone();
+        let mut tasks = self.requests.tasks();
+        // Remove finished tasks.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
             let pace = Arc::new(Pace::default());
-            run(request, &pace, stall).await;
-            given_up.ended(pace.is_answered.load(Relaxed));
-        }));
+            requests.running.fetch_add(1, Relaxed);
+            run(request, &pace, &|| stall * (requests.running.load(Relaxed) / STALL_SHARE + 1))
+                .await;
+            requests.running.fetch_sub(1, Relaxed);
+            if !pace.is_answered.load(Relaxed) {
+                requests.gave_up();
+            }
+        });
     }
 }
 
 /// Runs a request to its end, or until its client does not read for too long: when the request is
 /// dropped, its stream is reset.
-async fn run(request: impl Future<Output = ()>, pace: &Arc<Pace>, stall: Duration) {
+async fn run(
+    request: impl Future<Output = ()>,
+    pace: &Arc<Pace>,
+    stall: &(dyn Fn() -> Duration + Sync),
+) {
     let mut request = pin!(OWN_PACE.scope(Arc::clone(pace), request));
     loop {
-        let left = stall.saturating_sub(pace.waits().unwrap_or_default());
+        let left = stall().saturating_sub(pace.waits().unwrap_or_default());
         if tokio::time::timeout(left, request.as_mut()).await.is_ok() {
             return;
         }
-        if pace.waits().is_some_and(|waits| waits >= stall) {
+        if pace.waits().is_some_and(|waits| waits >= stall()) {
             tracing::debug!("a client does not read its answer");
             return;
         }
@@ -216,7 +263,7 @@ impl Pace {
         Some(self.lock().as_ref()?.elapsed())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.waits_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -250,7 +297,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
-        // It is asked for the next frame when the frame before it is sent.
+        // The next frame is wanted when the frame before it is sent.
         if let Some(pace) = &this.pace {
             *pace.lock() = None;
         }
@@ -266,6 +313,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
             std::mem::take(&mut this.rest)
         };
         this.rest = frame.split_off(frame.len().min(FRAME_BYTES_MAX));
+        if this.rest.is_empty() && frame.len() > 1 && this.body.is_end_stream() {
+            // The last byte is sent only when the client receives all others. Until then, the request
+            // is in flight.
+            this.rest = Bytes::copy_from_slice(&frame.split_off(frame.len() - 1));
+        }
         if let Some(pace) = &this.pace {
             *pace.lock() = Some(Instant::now());
         }
@@ -287,5 +339,23 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
             hint.set_upper(rest + upper);
         }
         hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_may_be_given_up_slowly() {
+        let (mut given_up, begun) = (GivenUp::default(), Instant::now());
+        for number in 0..100 {
+            assert!(!given_up.is_one_too_many(begun), "{number}");
+        }
+        assert!(given_up.is_one_too_many(begun));
+        let mut slow = GivenUp::default();
+        for number in 0..1_000 {
+            assert!(!slow.is_one_too_many(begun + Duration::from_millis(100) * number), "{number}");
+        }
     }
 }

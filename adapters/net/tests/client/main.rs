@@ -12,6 +12,7 @@ mod redirects;
 mod retries;
 mod sender;
 mod sender_http2;
+mod serve_http2;
 mod signed;
 mod slow;
 mod tls;

@@ -1,7 +1,11 @@
 //! Requests of HTTP/2 in the form that requests of HTTP/1.1 have.
 
+use bytes::Bytes;
 use http::header::{COOKIE, HOST};
-use http::{HeaderValue, Request, Uri, Version};
+use http::{HeaderValue, Method, Request, Uri, Version};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use std::time::Duration;
 
 /// Moves the host of a request of HTTP/2 from its address to the field `Host`, and joins its cookies
 /// [rfc9113 §8.3.1, §8.2.3]. Two different hosts result in two fields `Host`, which are refused.
@@ -34,6 +38,34 @@ pub(crate) fn to_origin_form<B>(request: &mut Request<B>) {
         if let Ok(all) = HeaderValue::from_bytes(&all) {
             request.headers_mut().insert(COOKIE, all);
         }
+    }
+}
+
+/// A request for reading whose body has bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HasBody;
+
+/// Waits until it is known whether a request for reading has a body: in HTTP/2, an empty one may end
+/// with a frame after the headers [rfc9113 §8.1]. The request then has the extension [`HasBody`], or a
+/// body that has ended.
+pub(crate) async fn await_body(request: &mut Request<Incoming>, time: Duration) {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if request.version() != Version::HTTP_2 || !reads {
+        return;
+    }
+    let body = request.body_mut();
+    let ends_empty = async {
+        while !body.is_end_stream() {
+            match body.frame().await {
+                None => break,
+                Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
+                Some(_) => return false,
+            }
+        }
+        true
+    };
+    if !tokio::time::timeout(time, ends_empty).await.unwrap_or(false) {
+        request.extensions_mut().insert(HasBody);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::admin;
 use crate::api;
+use crate::connection::origin_form::HasBody;
 use crate::message::body::ResponseBody;
 use crate::message::respond::{Answer, problem, see_other, text, try_later};
 use crate::routes::{
@@ -394,7 +395,9 @@ fn with_query(path: String, query: Option<&str>) -> String {
 fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
     let (status, detail) = if !host_is_valid(request.headers(), request.version()) {
         (StatusCode::BAD_REQUEST, "a request names one host")
-    } else if reader && !request.body().is_end_stream() {
+    } else if reader
+        && (!request.body().is_end_stream() || request.extensions().get::<HasBody>().is_some())
+    {
         // A body here can hide a second request from a proxy [rfc9110 §9.3.1].
         (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
     } else if request

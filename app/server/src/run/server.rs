@@ -7,7 +7,7 @@
 use crate::admin;
 use crate::api;
 use crate::connection::client::Peer;
-use crate::connection::origin_form::to_origin_form;
+use crate::connection::origin_form::{await_body, to_origin_form};
 use crate::connection::prefix::without_prefix;
 use crate::connection::stream::ClientStream;
 use crate::limits::clients::{ClientLimits, ClientRequest};
@@ -25,7 +25,7 @@ use crate::site::heads::Heads;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_net::{
     ConnectionSlot, ConnectionSlots, Http2Limits, InFlight, ServerCertificate, ServerStream, TRACE,
-    accept_until, begins_http2, continue_trace, serve_http2, serve_until,
+    accept_until, begins_http2, continue_trace, may_be_given_up, serve_http2, serve_until,
 };
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -180,8 +180,11 @@ async fn serve(
 ) {
     let peer = Peer::new(peer, stream.local_addr().ok().map(|own| own.ip()));
     let service = service_fn(|request| {
-        let (shared, in_flight) = (Arc::clone(&shared), place.asked());
-        async move { handle(&shared, request, peer, in_flight).await }
+        let (shared, mut in_flight) = (Arc::clone(&shared), place.asked());
+        async move {
+            let has_place = in_flight.take_place().await;
+            handle(&shared, request, peer, (in_flight, has_place)).await
+        }
     });
     let options = &shared.options;
     let opening = tokio::time::timeout(options.header_timeout, open(stream, options));
@@ -245,10 +248,11 @@ async fn handle(
     shared: &Arc<Shared>,
     mut request: Request<Incoming>,
     peer: Peer,
-    in_flight: Option<InFlight>,
-) -> io::Result<Response<Guarded<(Option<InFlight>, ClientRequest)>>> {
+    (in_flight, has_place): (InFlight, bool),
+) -> io::Result<Response<Guarded<(InFlight, ClientRequest)>>> {
     let begun = Instant::now();
     to_origin_form(&mut request);
+    await_body(&mut request, shared.options.header_timeout).await;
     let site = &shared.sites.now();
     let base = site.publisher.urls().base();
     let proxies = shared.sites.trusted_proxies();
@@ -293,12 +297,13 @@ async fn handle(
     let is_waiting = api::is_path(uri.path()) && api::waits(&uri);
     // Requests that wait have a limit of their own.
     let counted = if is_waiting {
+        may_be_given_up();
         Some(ClientRequest::uncounted())
     } else {
         shared.clients.enter(&client, known)
     };
     let (part, answer, counted) = match counted {
-        _ if in_flight.is_none() => (Part::Other, full(), ClientRequest::uncounted()),
+        _ if !has_place => (Part::Other, full(), ClientRequest::uncounted()),
         Some(counted) => {
             let answer = answer(shared, site, request, client).instrument(span.clone());
             let (part, answer) = match answer.await {

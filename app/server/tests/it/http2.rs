@@ -229,25 +229,44 @@ fn a_connection_without_requests_is_closed() {
 }
 
 #[test]
-fn a_client_that_gives_up_requests_loses_its_connection() {
-    let (_world, served) = serve(ServerOptions::default());
+fn places_of_idle_connections_go_to_requests_and_newcomers() {
+    let options = ServerOptions { connections: 16, ..ServerOptions::default() };
+    let (_world, served) = serve(options);
     run(async {
-        let connection = Connection::open(&served, 0).await;
-        let mut given_up = 0;
-        while !connection.driver.is_finished() && given_up < 100_000 {
-            let Ok(mut requests) = connection.requests.clone().ready().await else { break };
-            let Ok((_, mut stream)) =
-                requests.send_request(request(Method::GET, "/set/r/large"), true)
-            else {
-                break;
-            };
-            tokio::task::yield_now().await;
-            stream.send_reset(Reason::CANCEL);
-            given_up += 1;
+        let ask_both = async |connection: &Connection| {
+            let (one, two) =
+                tokio::join!(connection.get("/set/r/large"), connection.get("/set/r/large"));
+            assert_eq!((one.head.status, two.head.status), (StatusCode::OK, StatusCode::OK));
+        };
+        let connection = Connection::open(&served, 65_535).await;
+        let mut idle: Vec<_> = (0..15).map(|_| served.connect()).collect();
+        for client in &mut idle {
+            client.request("GET", "/set/r/a", &[]);
+            assert_eq!(client.reply("GET").unwrap().unwrap().status, 200);
         }
-        assert!(connection.driver.await.unwrap().is_err(), "{given_up}");
-        assert_eq!(served.get("/set/r/a").body, b"public");
+        ask_both(&connection).await;
     });
+    // Clients of HTTP/2 that do not react when they are asked to leave.
+    let mut silent = Vec::new();
+    run(async {
+        for _ in 0..16 {
+            let stream = TcpStream::connect(served.address).unwrap();
+            silent.push(stream.try_clone().unwrap());
+            stream.set_nonblocking(true).unwrap();
+            let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+            let (requests, connection) = h2::client::handshake(stream).await.unwrap();
+            let driver = tokio::spawn(connection);
+            let answer =
+                requests.ready().await.unwrap().send_request(request(Method::GET, "/livez"), true);
+            assert_eq!(answer.unwrap().0.await.unwrap().status(), StatusCode::OK);
+            driver.abort();
+        }
+    });
+    let begun = Instant::now();
+    for _ in 0..4 {
+        assert_eq!(served.get("/set/r/a").body, b"public");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -303,6 +322,9 @@ fn faulty_requests_end_alone() {
             assert!(answer.await.unwrap().status().is_client_error());
         }
         let (answer, mut body) = connection.send(request(Method::GET, "/set/r/a"), false).await;
+        body.send_data(Bytes::new(), true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
+        let (answer, mut body) = connection.send(request(Method::GET, "/set/r/a"), false).await;
         body.send_data(Bytes::from_static(b"a body"), true).unwrap();
         assert_eq!(answer.await.unwrap().status(), StatusCode::BAD_REQUEST);
         let mut many = request(Method::GET, "/set/r/a");
@@ -318,15 +340,21 @@ fn faulty_requests_end_alone() {
 
 #[test]
 fn requests_in_flight_are_completed_when_the_server_stops() {
-    let (_world, served) = serve(ServerOptions::default());
-    run(async {
-        let connection = Connection::open(&served, 65_535).await;
-        let (answer, _) = connection.send(request(Method::GET, "/set/r/large"), true).await;
-        let answer = answer.await.unwrap();
-        served.tell_stop();
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(read(answer).await.unwrap().body.len(), LARGE);
-        let _ = connection.driver.await;
-        eventually("the end", || served.has_ended());
-    });
+    // Also if little remains that the client does not receive yet.
+    for length in [LARGE, 65_536, 65_540, 70_000] {
+        let (world, served) = serve(ServerOptions::default());
+        world.write("file", vec![b'y'; length]);
+        world.publish();
+        run(async {
+            let connection = Connection::open(&served, 65_535).await;
+            let (answer, _) = connection.send(request(Method::GET, "/set/r/file"), true).await;
+            let answer = answer.await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            served.tell_stop();
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+            assert_eq!(read(answer).await.unwrap().body.len(), length);
+            let _ = connection.driver.await;
+            eventually("the end", || served.has_ended());
+        });
+    }
 }
