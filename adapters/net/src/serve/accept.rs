@@ -154,22 +154,21 @@ pub async fn serve_until<C: ServerConnection>(
             None
         }
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            if must_leave && C::IS_SHARED {
-                place.refuse_requests();
-            }
-            connection.as_mut().finish();
-            loop {
-                // A client need not confirm the end.
-                tokio::select! {
-                    ended = connection.as_mut() => break ended,
-                    () = place.force(), if must_leave => return,
-                    () = tokio::time::sleep(STOP_PAUSE) => {
-                        if !place.is_in_flight() {
-                            return;
-                        }
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        if must_leave && C::IS_SHARED {
+            place.refuse_requests();
+        }
+        connection.as_mut().finish();
+        loop {
+            // A client need not confirm the end.
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = place.force(), if must_leave => return,
+                () = tokio::time::sleep(STOP_PAUSE) => {
+                    if !place.is_in_flight() {
+                        return;
                     }
                 }
             }

@@ -111,7 +111,7 @@ impl InFlight {
                     self.place = RequestPlace::Further;
                     return true;
                 }
-                self.connection_slots.close_idle(&taken);
+                taken.close_idle();
             }
             if begun.elapsed() >= WAIT_MAX {
                 return false;
@@ -242,23 +242,9 @@ impl ConnectionSlots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks an idle connection of the address with the most places to close, if it has one.
-    fn close_idle(&self, taken: &SlotsInUse) -> bool {
-        let Some(holders) = taken.holders_of_most() else { return false };
-        let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
-        // Close connections without any request before idle connections that had requests.
-        let idle = not_asked()
-            .find(|holder| holder.requests.load(Ordering::Relaxed) == 0)
-            .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
-        if let Some(holder) = idle {
-            holder.ask_to_close(Instant::now());
-        }
-        idle.is_some()
-    }
-
     /// Asks a connection to close, or aborts the requests of a connection that was asked before.
     fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
-        if self.close_idle(taken) {
+        if taken.close_idle() {
             return;
         }
         let Some(holders) = taken.holders_of_most() else { return };
@@ -289,6 +275,20 @@ impl SlotsInUse {
             (places(holders), oldest.is_some_and(|oldest| oldest.asked_to_close().is_none()))
         })?;
         Some(holders)
+    }
+
+    /// Asks an idle connection of the address with the most places to close, if it has one.
+    fn close_idle(&self) -> bool {
+        let Some(holders) = self.holders_of_most() else { return false };
+        let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
+        // Close connections without any request before idle connections that had requests.
+        let idle = not_asked()
+            .find(|holder| holder.requests.load(Ordering::Relaxed) == 0)
+            .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
+        if let Some(holder) = idle {
+            holder.ask_to_close(Instant::now());
+        }
+        idle.is_some()
     }
 }
 
