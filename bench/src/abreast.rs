@@ -76,7 +76,12 @@ impl Source {
     /// Waits until its folder is read and everything can be asked for.
     pub(crate) fn wait_ready(&self) -> Result<()> {
         let mut http = Http::connect(&self.url())?;
-        wait_until("the first scan", FIRST_SCAN, || Ok(http.get("/readyz", "")?.status == 200))
+        wait_until("the first scan", FIRST_SCAN, || {
+            let answer = http.get("/readyz", "")?;
+            // Others of its sets may be ready.
+            let is_read = !String::from_utf8_lossy(&answer.body).contains("is being read");
+            Ok(answer.status == 200 && is_read)
+        })
     }
 
     /// The position of the last change.

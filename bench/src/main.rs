@@ -36,7 +36,7 @@ const BENCHES: [(&str, &str, Bench); 26] = [
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
     ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
-    ("http2", "Mirroring over long lines, beside other programs", benches::http2::run),
+    ("http2", "Mirroring over long lines, and other programs", benches::http2::run),
     ("serve", "Answering requests", benches::serve::run),
     ("documents", "Small documents next to large documents", benches::documents::run),
     ("publish", "Publishing one change; memory; start", benches::publish::run),
