@@ -74,8 +74,12 @@ pub(crate) fn start(verbose: u8, server: bool) {
         (None::<Box<dyn Layer<tracing_subscriber::Registry> + Send + Sync>>, None::<String>);
     // A trace is between the events and the span of their set or job.
     let has_traces = traces.is_some();
-    let spans =
-        filter_fn(move |metadata| metadata.is_span() && (has_traces || metadata.target() != TRACE));
+    // Libraries have several spans for each frame of HTTP/2.
+    let spans = filter_fn(move |metadata| {
+        metadata.is_span()
+            && metadata.target().starts_with("abreast")
+            && (has_traces || metadata.target() != TRACE)
+    });
     let mut layers = vec![log.with_filter(filter.or(spans)).boxed()];
     layers.extend(traces);
     tracing_subscriber::registry().with(layers).init();
