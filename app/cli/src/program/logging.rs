@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::Metadata;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -74,12 +75,7 @@ pub(crate) fn start(verbose: u8, server: bool) {
         (None::<Box<dyn Layer<tracing_subscriber::Registry> + Send + Sync>>, None::<String>);
     // A trace is between the events and the span of their set or job.
     let has_traces = traces.is_some();
-    // Libraries have several spans for each frame of HTTP/2.
-    let spans = filter_fn(move |metadata| {
-        metadata.is_span()
-            && metadata.target().starts_with("abreast")
-            && (has_traces || metadata.target() != TRACE)
-    });
+    let spans = filter_fn(move |metadata| is_own_span(metadata, has_traces));
     let mut layers = vec![log.with_filter(filter.or(spans)).boxed()];
     layers.extend(traces);
     tracing_subscriber::registry().with(layers).init();
@@ -94,6 +90,14 @@ pub(crate) fn start(verbose: u8, server: bool) {
         // Not in the log: its filter may leave the message out.
         terminal::warning(&format!("abreast: {wrong}"));
     }
+}
+
+/// Whether this is a span of this program, and not of a trace that is not sent. Libraries have several
+/// spans for each frame of HTTP/2.
+fn is_own_span(metadata: &Metadata<'_>, has_traces: bool) -> bool {
+    metadata.is_span()
+        && metadata.target().starts_with("abreast")
+        && (has_traces || metadata.target() != TRACE)
 }
 
 /// Libraries whose messages repeat the errors that this program reports.
@@ -317,6 +321,19 @@ fn panic_line(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_of_libraries_are_not_recorded() {
+        let is_own = |span: &tracing::Span, has_traces| {
+            is_own_span(span.metadata().expect("a span has metadata"), has_traces)
+        };
+        tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+            assert!(is_own(&tracing::error_span!("work"), false));
+            assert!(!is_own(&tracing::trace_span!(target: "h2::codec", "frame"), true));
+            let answer = tracing::debug_span!(target: TRACE, "answer");
+            assert!(is_own(&answer, true) && !is_own(&answer, false));
+        });
+    }
 
     #[test]
     fn panics_of_a_server_are_in_its_log() {
